@@ -1,0 +1,1 @@
+"""The Qt workstation. It shows and asks; it does no maths."""

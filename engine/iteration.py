@@ -1,0 +1,33 @@
+"""What a solver shows of itself after every iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+
+@dataclass
+class Iteration:
+    """One outer iteration, as the app, the record and the export see it.
+
+    ``z`` is the image of this step (what finishing early returns), ``x`` the data-consistent
+    one. Norms are per sample. ``psd`` holds radial power curves ``[B, C, R]`` by name
+    ('residual', 'homogenized', 'target'); ``seconds`` the time in 'data', 'sh', 'denoiser'.
+    ``state`` is all a solver needs, with the random generators, to go on from here.
+    """
+
+    k: int  # 1..K
+    K: int
+    sigma: float
+    z: Tensor
+    x: Tensor
+    residual_x: Tensor  # ||A x - y||
+    residual_z: Tensor  # ||A z - y||
+    gap: Tensor  # ||x - z||
+    dual: Tensor  # ||u||
+    state: dict[str, Tensor]
+    psd: dict[str, Tensor] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    nfe: int = 0  # denoiser calls so far
+    metrics: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""Priors: denoisers D(x; sigma) and what they know about themselves."""

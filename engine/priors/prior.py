@@ -1,0 +1,74 @@
+"""What a prior is: a denoiser D(x; sigma) that knows its own units and origin."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.errors import RequestError
+
+
+@dataclass(frozen=True)
+class IntensityMap:
+    """How a prior's numbers relate to physical ones.
+
+    CT (``kind='hu'``): HU = scale * x + offset.
+    MR (``kind='mr'``): intensity = scale * x, where ``scale`` belongs to the data (the 0.99
+    quantile of the magnitude), so a prior itself carries scale 1.
+    """
+
+    kind: str
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("hu", "mr"):
+            raise RequestError(f"Unknown intensity map '{self.kind}': expected 'hu' or 'mr'.")
+        if not self.scale > 0:
+            raise RequestError(f"The intensity scale must be positive, not {self.scale}.")
+
+    def to_physical(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.offset
+
+    def to_normalised(self, value: Tensor) -> Tensor:
+        return (value - self.offset) / self.scale
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PriorInfo:
+    """A prior's metadata, shown to the user and written to every run record."""
+
+    name: str
+    channels: int
+    intensity: IntensityMap
+    native_size: int | None
+    sigma_min: float
+    sigma_max: float
+    training_data: str
+    licence: str
+    sha256: str
+    description: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Prior(ABC):
+    """A denoiser for images in normalised units: ``prior(x, sigma)`` estimates E[x0 | x]."""
+
+    info: PriorInfo
+
+    @abstractmethod
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        """D(x; sigma) for a batch ``[B, C, H, W]`` at one noise level."""
+
+    def to(self, device: torch.device | str) -> Prior:
+        return self

@@ -1,0 +1,47 @@
+"""A reconstruction problem: an operator and a measurement in a prior's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.physics.operator import Operator
+from engine.priors.prior import IntensityMap
+
+
+@dataclass
+class Problem:
+    """min ||A x - y||^2_W seen through a prior.
+
+    Everything is in the prior's normalised units; ``intensity`` leads back to HU or to the
+    input's MR scale. ``reference`` is the true image when the input had one, and
+    ``provenance`` says where the numbers came from (it goes to the run record).
+    """
+
+    operator: Operator
+    measurement: Tensor
+    intensity: IntensityMap
+    modality: str  # 'CT' or 'MR'
+    noise_sigma: float = 0.0  # SD of the measurement noise, in the units of `measurement`
+    weights: Tensor | None = None  # statistical weights W, the shape of `measurement`
+    reference: Tensor | None = None
+    pixel_mm: tuple[float, float] | None = None  # (row, column) spacing
+    provenance: dict[str, Any] = field(default_factory=dict)
+
+    def to(self, device: torch.device | str) -> Problem:
+        self.operator = self.operator.to(device)
+        self.measurement = self.measurement.to(device)
+        self.weights = None if self.weights is None else self.weights.to(device)
+        self.reference = None if self.reference is None else self.reference.to(device)
+        return self
+
+    def residual(self, x: Tensor) -> Tensor:
+        """A x - y."""
+        return self.operator.forward(x) - self.measurement
+
+    def physical(self, x: Tensor) -> Tensor:
+        """Normalised image to HU (CT) or the input's scale (MR)."""
+        return self.intensity.to_physical(x)

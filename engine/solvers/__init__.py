@@ -1,0 +1,1 @@
+"""Reconstruction methods, one file each, and the pieces they share."""
