@@ -11,8 +11,8 @@ from torch import Tensor
 class Iteration:
     """One outer iteration, as the app, the record and the export see it.
 
-    ``z`` is the image of this step (what finishing early returns), ``x`` the data-consistent
-    one. Norms are per sample. ``psd`` holds radial power curves ``[B, C, R]`` by name
+    ``image`` is this step's answer (what finishing early returns): one of ``z``, the denoised
+    image, and ``x``, the data-consistent one, as the method prescribes. Norms are per sample. ``psd`` holds radial power curves ``[B, C, R]`` by name
     ('residual', 'homogenized', 'target'); ``seconds`` the time in 'data', 'sh', 'denoiser'.
     ``state`` is all a solver needs, with the random generators, to go on from here.
     """
@@ -22,6 +22,7 @@ class Iteration:
     sigma: float
     z: Tensor
     x: Tensor
+    image: Tensor
     residual_x: Tensor  # ||A x - y||
     residual_z: Tensor  # ||A z - y||
     gap: Tensor  # ||x - z||

@@ -1,1 +1,13 @@
-"""Named metric profiles."""
+"""Named metric profiles: how a PSNR or an SSIM was computed is part of the number."""
+
+from engine.metrics.norms import relative_residual
+from engine.metrics.profiles import PROFILES, default_profile, describe, evaluate, quick
+
+__all__ = [
+    "PROFILES",
+    "default_profile",
+    "describe",
+    "evaluate",
+    "quick",
+    "relative_residual",
+]

@@ -1,0 +1,79 @@
+"""How an image is measured: the settings of a CT or MRI acquisition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class CTAcquisition(Settings):
+    """A simulated (or retrospectively thinned) two-dimensional CT scan."""
+
+    views: int = setting(
+        20, "Number of projections: fewer leaves more to the prior.", low=1, high=10_000
+    )
+    angular_range: float = setting(
+        180.0,
+        "Arc covered by the views: below 180 some edges are never seen.",
+        above=0,
+        high=360,
+        unit="deg",
+    )
+    start_angle: float = setting(0.0, "Angle of the first view.", low=-360, high=360, unit="deg")
+    geometry: str = setting(
+        "parallel", "Rays in parallel or from a point source.", choices=("parallel", "fan")
+    )
+    detectors: int | None = setting(
+        None, "Detector bins; by default enough to see the whole image.", low=1, high=20_000
+    )
+    pitch_mm: float | None = setting(
+        None, "Detector bin width; by default one pixel (at the centre).", above=0, unit="mm"
+    )
+    source_origin_mm: float = setting(
+        595.0, "Fan beam: distance from source to rotation centre.", above=0, unit="mm"
+    )
+    source_detector_mm: float = setting(
+        1086.5, "Fan beam: distance from source to detector.", above=0, unit="mm"
+    )
+    photons: float | None = setting(
+        None,
+        "Photons per ray before the patient: fewer is noisier. Without it: no noise.",
+        above=0,
+    )
+    electronic_noise: float = setting(
+        0.0, "SD of the detector's own noise, in photons.", low=0, unit="photons"
+    )
+    fbp_filter: str = setting(
+        "ramp",
+        "Filter of the filtered back-projection: ramp is sharpest, Hann and Hamming smoothest.",
+        choices=("ramp", "shepp-logan", "cosine", "hann", "hamming"),
+    )
+    backend: str = setting(
+        "native",
+        "Projector: our own, or one you installed.",
+        choices=("native", "astra", "torch-radon"),
+    )
+    weighted: bool = setting(True, "With noise: weigh each ray by its certainty in the data term.")
+
+
+@dataclass(frozen=True)
+class MRIAcquisition(Settings):
+    """A simulated (or retrospectively undersampled) Cartesian scan."""
+
+    acceleration: float = setting(
+        6.0, "Undersampling factor asked for; the true one is shown.", low=1, high=1000
+    )
+    mask: str = setting(
+        "inversebench",
+        "Which phase-encode lines are kept.",
+        choices=("inversebench", "fastmri", "fastmri-fraction", "equispaced", "random"),
+    )
+    acs_lines: int | None = setting(
+        None, "Fully sampled lines at the centre; by default as the mask prescribes.", low=0
+    )
+    coils: int = setting(1, "Receive coils of a simulated scan.", low=1, high=128)
+    kspace_noise: float = setting(
+        0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
+    )

@@ -1,0 +1,73 @@
+"""The ``dualscope`` command."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from engine import __version__
+from engine.errors import DualscopeError, RequestError
+
+# name -> (module, one line of help); modules are imported only when their command runs
+COMMANDS = {
+    "gui": ("engine.commands.gui", "open the workstation"),
+    "reconstruct": ("engine.commands.reconstruct", "reconstruct one input"),
+    "compare": ("engine.commands.compare", "run several solvers on the same problem"),
+    "prior": ("engine.commands.prior", "list priors and show what they are"),
+    "bench": ("engine.commands.bench", "measure speed ratios side by side"),
+    "doctor": ("engine.commands.doctor", "what is here, what is missing, how to get it"),
+}
+
+DONE, FAILED, WRONG_REQUEST, CANCELLED = 0, 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains in one sentence instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(f"{message} (see {self.prog} --help)")
+
+
+def build_parser(names: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands by name; the options of those in ``names`` only, to start quickly."""
+    parser = Parser(
+        prog="dualscope",
+        description="Diffusion-prior reconstruction of CT and MRI. Research use only.",
+    )
+    parser.add_argument("--version", action="version", version=f"dualscope {__version__}")
+    commands = parser.add_subparsers(dest="command", parser_class=Parser, metavar="COMMAND")
+    for name, (module, line) in COMMANDS.items():
+        sub = commands.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".")
+        if name in names:
+            importlib.import_module(module).add_options(sub)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments:
+        arguments = ["gui"]
+    try:
+        chosen = [arguments[0]] if arguments[0] in COMMANDS else []
+        options = build_parser(chosen).parse_args(arguments)
+        return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
+    except RequestError as error:
+        print(f"dualscope: {error}", file=sys.stderr)
+        return WRONG_REQUEST
+    except DualscopeError as error:
+        print(f"dualscope: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("dualscope: cancelled.", file=sys.stderr)
+        return CANCELLED
+    except BrokenPipeError:
+        # The reader of our output (head, less) has left: nothing more to say, nowhere to say it.
+        sys.stderr.close()
+        return FAILED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

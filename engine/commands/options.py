@@ -1,0 +1,152 @@
+"""Command-line options made from settings classes, and jobs made from options."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.device import DEVICES
+from engine.errors import RequestError
+from engine.job import INPUT_KINDS, UNITS, Job
+from engine.settings import Settings, option_name, parse_value, value_type
+from engine.solvers.library import SOLVERS
+from engine.solvers.presets import PRESETS
+
+
+def add_settings(parser: argparse.ArgumentParser, title: str, *groups: type[Settings]) -> None:
+    """An option for every field of the groups, each once; unset ones stay None."""
+    section = parser.add_argument_group(title)
+    seen: set[str] = set()
+    for cls in groups:
+        for field in dataclasses.fields(cls):
+            if field.name in seen:
+                continue
+            seen.add(field.name)
+            section.add_argument(
+                option_name(field.name),
+                dest=field.name,
+                metavar=_metavar(cls, field),
+                help=_help(field),
+            )
+
+
+def _metavar(cls: type[Settings], field: dataclasses.Field) -> str:
+    if field.metadata["choices"]:
+        return "|".join(field.metadata["choices"])
+    kind = value_type(cls, field.name)[0]
+    return {bool: "on|off", int: "N", float: "X"}.get(kind, "TEXT")
+
+
+def _help(field: dataclasses.Field) -> str:
+    return f"{field.metadata['help']} Default: {_default(field)}.".replace("%", "%%")
+
+
+def _default(field: dataclasses.Field) -> str:
+    if field.default is None:
+        return "automatic"
+    if isinstance(field.default, bool):
+        return "on" if field.default else "off"
+    if isinstance(field.default, (int, float)):
+        return f"{field.default:g} {field.metadata['unit']}".strip()
+    return str(field.default)
+
+
+def given(options: argparse.Namespace, *groups: type[Settings]) -> dict[str, Any]:
+    """The options that were typed, as values of their fields."""
+    values: dict[str, Any] = {}
+    for cls in groups:
+        for field in dataclasses.fields(cls):
+            text = getattr(options, field.name, None)
+            if text is not None:
+                values[field.name] = parse_value(cls, field.name, text)
+    return values
+
+
+def solver_settings_classes() -> list[type[Settings]]:
+    return [solver.settings_class for solver in SOLVERS.values()]
+
+
+def add_job_options(parser: argparse.ArgumentParser) -> None:
+    """Everything that `reconstruct` and `compare` share."""
+    what = parser.add_argument_group("input")
+    what.add_argument("input", nargs="?", metavar="INPUT", help="demo:ct, demo:mri or a .npy file")
+    what.add_argument("--kind", metavar="|".join(INPUT_KINDS), help="Default: detect.")
+    what.add_argument("--unit", metavar="|".join(UNITS), help="Unit of an array without one.")
+    what.add_argument("--modality", metavar="ct|mr", help="Default: detect.")
+    what.add_argument("--pixel-mm", metavar="P", help="Pixel size of an array. Default: 1.")
+    what.add_argument("--slice", metavar="N|A:B[:S]", dest="slices", help="Default: all.")
+    add_settings(parser, "CT acquisition", CTAcquisition)
+    add_settings(parser, "MRI acquisition", MRIAcquisition)
+    add_settings(parser, "solver settings", *solver_settings_classes())
+    how = parser.add_argument_group("run")
+    how.add_argument("--preset", metavar="|".join(PRESETS), help="Settings of the paper.")
+    how.add_argument("--seed", metavar="N", help="Random seed. Default: 0.")
+    how.add_argument("--prior", metavar="NAME", help="Default: the best for the input.")
+    how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
+
+
+def job_from(options: argparse.Namespace, solver: str) -> Job:
+    """The job that was asked for; a wrong value raises RequestError before anything is read."""
+    if options.input is None:
+        raise RequestError("INPUT is missing: name a file, or demo:ct or demo:mri.")
+    _one_of("--kind", options.kind, INPUT_KINDS)
+    _one_of("--unit", options.unit, UNITS)
+    _one_of("--modality", options.modality, ("ct", "mr"))
+    _one_of("--device", options.device, DEVICES)
+    _one_of("--preset", options.preset, PRESETS)
+    pixel_mm = _number("--pixel-mm", options.pixel_mm, float)
+    if pixel_mm is not None and not 0 < pixel_mm < float("inf"):
+        raise RequestError(f"--pixel-mm must be greater than 0, not {pixel_mm:g}.")
+    path = options.input
+    return Job(
+        input=path if path.startswith("demo:") else str(Path(path).absolute()),
+        kind=options.kind,
+        unit=options.unit,
+        modality=options.modality.upper() if options.modality else None,
+        pixel_mm=pixel_mm,
+        slices=options.slices,
+        acquisition=acquisition_values(options),
+        solver=solver,
+        preset=options.preset,
+        settings=given(options, SOLVERS[solver].settings_class),
+        prior=options.prior or "auto",
+        seed=_number("--seed", options.seed, int) or 0,
+        device=options.device or "auto",
+    )
+
+
+def acquisition_values(options: argparse.Namespace) -> dict[str, Any]:
+    """CT or MRI options; both at once is a contradiction."""
+    ct, mri = given(options, CTAcquisition), given(options, MRIAcquisition)
+    if ct and mri:
+        raise RequestError(
+            f"{option_name(next(iter(ct)))} is for CT and {option_name(next(iter(mri)))} "
+            "for MRI: give one or the other."
+        )
+    CTAcquisition(**ct)
+    MRIAcquisition(**mri)
+    return ct or mri
+
+
+def unused_options(options: argparse.Namespace, *solvers: str) -> list[str]:
+    """Solver options that were typed but that none of the solvers takes."""
+    known = {f.name for name in solvers for f in dataclasses.fields(SOLVERS[name].settings_class)}
+    typed = given(options, *solver_settings_classes())
+    return [option_name(name) for name in typed if name not in known]
+
+
+def _one_of(option: str, value: str | None, choices: tuple[str, ...]) -> None:
+    if value is not None and value not in choices:
+        raise RequestError(f"{option} '{value}' is not known: choose {', '.join(choices)}.")
+
+
+def _number(option: str, text: str | None, kind: type) -> Any:
+    if text is None:
+        return None
+    try:
+        return kind(text)
+    except ValueError:
+        raise RequestError(f"{option} must be a number, not '{text}'.") from None

@@ -1,0 +1,116 @@
+"""``dualscope reconstruct INPUT -o OUT [OUT ...] [--record RUN.json]``."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.commands.options import add_job_options, job_from, unused_options
+from engine.commands.progress import follow
+from engine.data.writers import check_outputs, parse_window, write_outputs
+from engine.errors import DualscopeError, RequestError
+from engine.job import make_run, prepare, resume_run
+from engine.run import Run, RunControl
+from engine.solvers.library import find_solver
+
+EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_job_options(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        nargs="+",
+        metavar="OUT",
+        default=[],
+        help="Results by suffix: .png, .npy.",
+    )
+    parser.add_argument("--solver", default="dc-pnpdp", metavar="NAME", help="Default: dc-pnpdp.")
+    parser.add_argument("--record", metavar="RUN.json", help="Keep a record, to resume from.")
+    parser.add_argument("--resume", metavar="RUN.json", help="Continue an interrupted run.")
+    parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
+    parser.add_argument("--window", metavar="C/W", help="Window of .png output, centre/width.")
+    parser.add_argument(
+        "--checkpoint-seconds",
+        metavar="S",
+        type=float,
+        default=1.0,
+        help="Lose at most this much work when killed. Default: 1.",
+    )
+    parser.add_argument("--quiet", action="store_true", help="No progress bar, no summary.")
+
+
+def run(options: argparse.Namespace) -> int:
+    outputs = check_outputs(options.output, options.overwrite or bool(options.resume))
+    window = parse_window(options.window)
+    control = RunControl()
+    prepared_run = _resumed(options, control) if options.resume else _fresh(options, control)
+    if not outputs and not prepared_run.record_path:
+        raise RequestError("Nothing to write: name an output with -o, or a --record.")
+    failure: DualscopeError | None = None
+    with cancel_on_signals(control):
+        try:
+            follow(prepared_run, quiet=options.quiet)
+        except DualscopeError as error:
+            failure = error
+    if prepared_run.image is not None:
+        write_outputs(outputs, prepared_run.problem, prepared_run.image, window)
+        prepared_run.record.outputs = [str(path) for path in outputs]
+        if prepared_run.record_path:
+            prepared_run.record.write(prepared_run.record_path)
+    if failure is not None:
+        raise failure
+    if not options.quiet:
+        summary(prepared_run)
+    return EXIT_CODES[prepared_run.status]
+
+
+def _fresh(options: argparse.Namespace, control: RunControl) -> Run:
+    find_solver(options.solver)
+    job = job_from(options, options.solver)
+    for name in unused_options(options, options.solver):
+        print(f"dualscope: note: {name} has no effect on {options.solver}.", file=sys.stderr)
+    record = None
+    if options.record:
+        (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
+    return make_run(prepare(job), record, control, options.checkpoint_seconds)
+
+
+def _resumed(options: argparse.Namespace, control: RunControl) -> Run:
+    if options.input is not None or options.record is not None:
+        raise RequestError("--resume takes everything from the record: leave INPUT and --record.")
+    path = Path(options.resume)
+    if not path.exists():
+        raise RequestError(f"{path} does not exist.")
+    return resume_run(path, control, options.checkpoint_seconds)[1]
+
+
+@contextmanager
+def cancel_on_signals(control: RunControl) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM ends the run after its step; a second Ctrl-C at once."""
+
+    def on_signal(number: int, frame: object) -> None:
+        control.cancel()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    old = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def summary(done: Run) -> None:
+    words = [done.solver.label, done.status]
+    for profile, values in done.record.metrics.items():
+        words.append(f"PSNR {values['psnr']:.2f} dB, SSIM {values['ssim']:.3f} ({profile})")
+    words.append(f"{done.record.timings.get('total', 0.0):.1f} s")
+    print("; ".join(words))
+    for path in done.record.outputs:
+        print(f"  {path}")

@@ -1,0 +1,193 @@
+"""A reconstruction as plain values: what the command line and the app ask for.
+
+A job is JSON-able and complete: it goes into the run record, and a run is made from it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import engine
+from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.data.record import Checkpoint, RunRecord
+from engine.data.source import ImageInput, open_input
+from engine.device import choose_device
+from engine.errors import RequestError
+from engine.priors.library import load_prior
+from engine.priors.prior import Prior
+from engine.problem import Problem
+from engine.run import Run, RunControl
+from engine.settings import Settings
+from engine.simulate import simulate
+from engine.solvers.library import find_solver
+from engine.solvers.presets import apply_preset
+
+INPUT_KINDS = ("image", "sinogram", "kspace")
+UNITS = ("hu", "mu", "normalised")
+
+
+@dataclass(frozen=True)
+class Job:
+    """Input, acquisition, solver and all their options."""
+
+    input: str
+    kind: str | None = None
+    unit: str | None = None
+    modality: str | None = None
+    pixel_mm: float | None = None
+    slices: str | None = None
+    acquisition: dict[str, Any] = field(default_factory=dict)
+    solver: str = "dc-pnpdp"
+    preset: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    prior: str = "auto"
+    seed: int = 0
+    device: str = "auto"
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Job:
+        names = {f.name for f in dataclasses.fields(cls)}
+        if set(values) - names or "input" not in values:
+            raise RequestError("The run record's job cannot be used: its entries are unknown.")
+        try:
+            job = cls(**values)
+            wrong = [
+                not isinstance(job.input, str),
+                not isinstance(job.seed, int),
+                not isinstance(job.settings, dict),
+                not isinstance(job.acquisition, dict),
+            ]
+        except TypeError:
+            wrong = [True]
+        if any(wrong):
+            raise RequestError("The run record's job cannot be used: a value is of a wrong kind.")
+        return job
+
+
+@dataclass
+class Prepared:
+    """A job with its files read and its problem built."""
+
+    job: Job
+    source: ImageInput
+    problem: Problem
+    prior: Prior | None
+    settings: Settings
+
+
+def open_source(job: Job) -> ImageInput:
+    return open_input(
+        job.input,
+        kind=job.kind,
+        unit=job.unit,
+        modality=job.modality,
+        pixel_mm=job.pixel_mm,
+        slices=job.slices,
+    )
+
+
+def prepare(job: Job, source: ImageInput | None = None, problem: Problem | None = None) -> Prepared:
+    """Check everything and build the problem; ``source`` and ``problem`` may be shared."""
+    if job.seed < 0:
+        raise RequestError(f"--seed must not be negative, not {job.seed}.")
+    solver, device = find_solver(job.solver), choose_device(job.device)
+    solver.settings_class.from_dict(job.settings)  # complain about options before long work
+    source = source or open_source(job)
+    if source.modality not in solver.modalities:
+        raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
+    prior = load_prior(job.prior, source.modality)
+    if problem is None:
+        kind = CTAcquisition if source.modality == "CT" else MRIAcquisition
+        acquisition = kind.from_dict(job.acquisition)
+        problem = simulate(source, acquisition, prior.info.intensity, job.seed).to(device)
+    values = apply_preset(job.preset, problem) | job.settings
+    settings = solver.settings_class.pick(values)
+    return Prepared(
+        job, source, problem, prior.to(device) if solver.needs_prior else None, settings
+    )
+
+
+def versions() -> dict[str, str]:
+    return {
+        "dualscope": engine.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def new_record(prepared: Prepared) -> RunRecord:
+    problem, job = prepared.problem, prepared.job
+    return RunRecord(
+        job={**job.to_dict(), "settings": prepared.settings.to_dict(), "preset": None},
+        versions=versions(),
+        device=str(problem.measurement.device),
+        prior=prepared.prior.info.to_dict() if prepared.prior else None,
+        input={
+            "name": job.input,
+            "sha256": prepared.source.sha256,
+            "modality": prepared.source.modality,
+            "pixel_mm": prepared.source.pixel_mm,
+            "slices": len(prepared.source.images),
+            **problem.provenance,
+        },
+        operator=problem.operator.describe(),
+    )
+
+
+def make_run(
+    prepared: Prepared,
+    record_path: Path | None = None,
+    control: RunControl | None = None,
+    checkpoint_seconds: float = 1.0,
+) -> Run:
+    return Run(
+        prepared.problem,
+        find_solver(prepared.job.solver),
+        prepared.settings,
+        prepared.prior,
+        seed=prepared.job.seed,
+        record=new_record(prepared),
+        record_path=record_path,
+        checkpoint_seconds=checkpoint_seconds,
+        control=control,
+    )
+
+
+def resume_run(
+    record_path: Path, control: RunControl | None = None, checkpoint_seconds: float = 1.0
+) -> tuple[Prepared, Run]:
+    """The interrupted run of a record, ready to go on where its checkpoint stands."""
+    record = RunRecord.read(record_path)
+    prepared = prepare(Job.from_dict(record.job))
+    if record.input.get("sha256") != prepared.source.sha256:
+        raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
+    expected = (record.prior or {}).get("sha256")
+    found = prepared.prior.info.sha256 if prepared.prior else None
+    if expected != found:
+        raise RequestError(f"The prior is not the one that {record_path} was started with.")
+    run = make_run(prepared, record_path, control, checkpoint_seconds)
+    run.record.history = record.history
+    run.record.timings = {
+        name: float(value)
+        for name, value in record.timings.items()
+        if isinstance(value, (int, float))
+    }
+    checkpoint = Checkpoint.path_beside(record_path)
+    if checkpoint.exists():
+        run.resume_from(Checkpoint.read(checkpoint))
+    else:
+        run.record.history.clear()
+        run.record.timings.clear()
+    return prepared, run

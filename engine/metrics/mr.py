@@ -1,0 +1,121 @@
+"""Metric profiles for MR, all of them on the magnitude."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.errors import RequestError
+from engine.metrics.norms import nrmse_per_image
+from engine.metrics.profile import Description, Pair, Profile, require_some
+from engine.metrics.psnr import psnr_of_volume, psnr_per_image
+from engine.metrics.ssim import pool_to_256, ssim_per_image
+from engine.priors.prior import IntensityMap
+
+PIQ_EPSILON = 1e-8
+
+
+class MriInverseBench(Profile):
+    """Complex MRI as InverseBench computes it."""
+
+    about = Description(
+        name="mri-inversebench",
+        modality="MR",
+        domain="magnitude of the complex image",
+        data_range="the reference's maximum, per slice",
+        clip="prediction to [0, reference maximum]",
+        crop="none",
+        reduction="per slice, then the mean; slices with an empty reference are left out",
+        psnr="-10 log10(mse / range^2 + 1e-8), at most 80 dB, as piq",
+        ssim="Gaussian 11 x 11, SD 1.5, K 0.01 / 0.03, only where the window fits, after "
+        "averaging blocks of round(min(H, W) / 256), as piq",
+        nrmse="||x - ref|| / ||ref|| of the magnitude, unclipped",
+    )
+
+    def prepare(
+        self,
+        prediction: Tensor,
+        reference: Tensor,
+        intensity: IntensityMap | None,
+        data_range: float | None,
+    ) -> Pair:
+        if data_range is not None:
+            raise RequestError(f"The metric profile {self.about.name} takes its range per slice.")
+        x, y = _magnitudes(prediction, reference, intensity, self.about.name)
+        peak = y.flatten(1).amax(dim=1)
+        keep = peak > 0
+        require_some(keep, self.about.name)
+        x, y, peak = x[keep], y[keep], peak[keep]
+        return Pair(x.minimum(peak.reshape(-1, 1, 1, 1)), y, peak, x, y)
+
+    def psnr(self, pair: Pair) -> Tensor:
+        return psnr_per_image(
+            pair.prediction, pair.reference, pair.data_range, epsilon=PIQ_EPSILON
+        ).mean()
+
+    def ssim(self, pair: Pair) -> Tensor:
+        return ssim_per_image(
+            pool_to_256(pair.prediction), pool_to_256(pair.reference), pair.data_range
+        ).mean()
+
+
+class FastMri(Profile):
+    """Magnitude MRI as the fastMRI evaluation computes it."""
+
+    about = Description(
+        name="fastmri",
+        modality="MR",
+        domain="magnitude of the complex image",
+        data_range="the reference's maximum over the volume",
+        clip="none",
+        crop="none (the images already have the target's size)",
+        reduction="PSNR and NRMSE over the volume, SSIM per slice and then the mean",
+        psnr="10 log10(range^2 / mse), as scikit-image",
+        ssim="uniform 7 x 7, sample covariance, K 0.01 / 0.03, only where the window fits, as "
+        "scikit-image",
+        nrmse="||x - ref|| / ||ref|| of the magnitude over the volume",
+    )
+
+    def prepare(
+        self,
+        prediction: Tensor,
+        reference: Tensor,
+        intensity: IntensityMap | None,
+        data_range: float | None,
+    ) -> Pair:
+        x, y = _magnitudes(prediction, reference, intensity, self.about.name)
+        peak = y.amax() if data_range is None else y.new_tensor(data_range)
+        require_some(peak > 0, self.about.name)
+        return Pair(x, y, peak.expand(len(y)), x, y)
+
+    def psnr(self, pair: Pair) -> Tensor:
+        return psnr_of_volume(pair.prediction, pair.reference, pair.data_range[0])
+
+    def ssim(self, pair: Pair) -> Tensor:
+        return ssim_per_image(
+            pair.prediction,
+            pair.reference,
+            pair.data_range,
+            window="uniform",
+            sample_covariance=True,
+        ).mean()
+
+    def nrmse(self, pair: Pair) -> Tensor:
+        whole = (image.reshape(1, -1) for image in (pair.prediction, pair.reference))
+        return nrmse_per_image(*whole).mean()
+
+
+def _magnitudes(
+    prediction: Tensor, reference: Tensor, intensity: IntensityMap | None, name: str
+) -> tuple[Tensor, Tensor]:
+    """|x| of complex images; both metrics are scale-free, so the MR scale is not needed."""
+    if intensity is not None and intensity.kind != "mr":
+        raise RequestError(f"The metric profile {name} is for MR images, not for HU.")
+    if not {prediction.shape[1], reference.shape[1]} <= {1, 2}:
+        raise RequestError(f"The metric profile {name} needs one channel, or two for complex.")
+    return _magnitude(prediction), _magnitude(reference)
+
+
+def _magnitude(image: Tensor) -> Tensor:
+    # torch reduces over two channels an order of magnitude more slowly than hypot.
+    return torch.hypot(image[:, :1], image[:, 1:]) if image.shape[1] == 2 else image.abs()

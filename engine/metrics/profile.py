@@ -1,0 +1,93 @@
+"""What a metric profile is: a domain to compare in, and the formulas to compare with."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from engine.errors import RequestError
+from engine.metrics.lpips import lpips
+from engine.metrics.norms import nrmse_per_image
+from engine.priors.prior import IntensityMap
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a profile's numbers mean, for the run record and the help."""
+
+    name: str
+    modality: str
+    domain: str
+    data_range: str
+    clip: str
+    crop: str
+    reduction: str
+    psnr: str
+    ssim: str
+    nrmse: str
+    implementation: str = "engine.metrics 1 (own code, tested against the named libraries)"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two image stacks ``[B, 1, H, W]`` ready to compare.
+
+    ``prediction`` and ``reference`` are in the profile's domain, after clipping;
+    ``*_physical`` are proportional to a physical quantity and unclipped, for NRMSE and MAE.
+    """
+
+    prediction: Tensor
+    reference: Tensor
+    data_range: Tensor  # [B]
+    prediction_physical: Tensor
+    reference_physical: Tensor
+
+
+class Profile(ABC):
+    """One way to compute metrics."""
+
+    about: ClassVar[Description]
+
+    def describe(self) -> dict[str, str]:
+        """Domain, range, clip, crop, reduction and formulas, for the run record."""
+        return asdict(self.about)
+
+    @abstractmethod
+    def prepare(
+        self,
+        prediction: Tensor,
+        reference: Tensor,
+        intensity: IntensityMap | None,
+        data_range: float | None,
+    ) -> Pair:
+        """Normalised tensors to the profile's domain."""
+
+    @abstractmethod
+    def psnr(self, pair: Pair) -> Tensor: ...
+
+    @abstractmethod
+    def ssim(self, pair: Pair) -> Tensor: ...
+
+    def nrmse(self, pair: Pair) -> Tensor:
+        return nrmse_per_image(pair.prediction_physical, pair.reference_physical).mean()
+
+    def extras(self, pair: Pair) -> dict[str, float | None]:
+        """What only this profile reports."""
+        return {}
+
+    def perceptual(self, pair: Pair) -> dict[str, float | None]:
+        """LPIPS on values mapped from [0, range] to the [-1, 1] its network expects."""
+        peak = pair.data_range.reshape(-1, 1, 1, 1)
+        images = (pair.prediction.minimum(peak), pair.reference.minimum(peak))
+        return {"lpips": lpips(*(image / peak * 2 - 1 for image in images))}
+
+
+def require_some(keep: Tensor, name: str) -> None:
+    """Refuse a reference without a single slice that says anything."""
+    if not bool(keep.any()):
+        raise RequestError(
+            f"The reference is blank, so the metric profile {name} has nothing to compare."
+        )

@@ -1,0 +1,127 @@
+"""Metric profiles: each is one published way to turn two images into numbers.
+
+The same pair of images has a different PSNR under each, so a value is only ever reported with
+the name of its profile, and `describe` says what the name stands for.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.errors import DualscopeError, RequestError
+from engine.metrics.ct import CtDcpnpdp
+from engine.metrics.mr import FastMri, MriInverseBench
+from engine.metrics.profile import Pair, Profile
+from engine.priors.prior import IntensityMap
+
+_ALL: tuple[Profile, ...] = (CtDcpnpdp(), MriInverseBench(), FastMri())
+PROFILES: dict[str, Profile] = {profile.about.name: profile for profile in _ALL}
+
+
+def default_profile(modality: str) -> str:
+    """The profile of a problem's modality: 'CT' or 'MR'."""
+    for profile in _ALL:
+        if profile.about.modality == modality:
+            return profile.about.name
+    raise RequestError(f"No metric profile for the modality '{modality}'.")
+
+
+def describe(profile: str) -> dict[str, str]:
+    """Domain, range, clip, crop, reduction and formulas of a profile, for the run record."""
+    return _profile(profile).describe()
+
+
+@torch.no_grad()
+def evaluate(
+    profile: str,
+    prediction: Tensor,
+    reference: Tensor,
+    intensity: IntensityMap | None = None,
+    *,
+    data_range: float | None = None,
+) -> dict[str, float]:
+    """All metrics of a profile.
+
+    Parameters
+    ----------
+    profile : str
+        A key of `PROFILES`.
+    prediction, reference : Tensor
+        Normalised images ``[B, C, H, W]``; for MR either may be complex (two channels) or a
+        magnitude (one).
+    intensity : IntensityMap, optional
+        How normalised values become HU; CT profiles need it.
+    data_range : float, optional
+        Range of the whole volume in the profile's domain, when the tensors are only a part of it.
+
+    Returns
+    -------
+    dict
+        'psnr' (infinite for identical CT or fastMRI images), 'ssim', 'nrmse', 'data_range';
+        'hu_mae' for CT; 'lpips' (and 'lpips_dcpnpdp' for CT) when that package is installed.
+    """
+    # float64 on the CPU: the final figures should not depend on the device.
+    chosen, pair = _prepared(
+        profile,
+        prediction.detach().to("cpu", torch.float64),
+        reference.detach().to("cpu", torch.float64),
+        intensity,
+        data_range,
+    )
+    values: dict[str, float | None] = {
+        "psnr": float(chosen.psnr(pair)),
+        "ssim": float(chosen.ssim(pair)),
+        "nrmse": float(chosen.nrmse(pair)),
+        **chosen.extras(pair),
+        "data_range": float(pair.data_range.mean()),
+        **chosen.perceptual(pair),
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+@torch.no_grad()
+def quick(
+    profile: str,
+    prediction: Tensor,
+    reference: Tensor,
+    intensity: IntensityMap | None = None,
+    *,
+    data_range: float | None = None,
+) -> dict[str, float]:
+    """'psnr' and 'ssim' alone, in float32 where the prediction lives, for every iteration."""
+    prediction = prediction.detach().float()
+    chosen, pair = _prepared(
+        profile, prediction, reference.detach().to(prediction), intensity, data_range
+    )
+    return {"psnr": float(chosen.psnr(pair)), "ssim": float(chosen.ssim(pair))}
+
+
+def _profile(name: str) -> Profile:
+    if name not in PROFILES:
+        raise RequestError(f"Unknown metric profile '{name}': expected {', '.join(PROFILES)}.")
+    return PROFILES[name]
+
+
+def _prepared(
+    name: str,
+    prediction: Tensor,
+    reference: Tensor,
+    intensity: IntensityMap | None,
+    data_range: float | None,
+) -> tuple[Profile, Pair]:
+    profile = _profile(name)
+    shapes = [(*image.shape[:1], *image.shape[2:]) for image in (prediction, reference)]
+    if prediction.ndim != 4 or reference.ndim != 4 or shapes[0] != shapes[1]:
+        raise RequestError(
+            f"The image {list(prediction.shape)} and its reference {list(reference.shape)} "
+            "cannot be compared: their sizes differ."
+        )
+    if not bool(torch.isfinite(reference).all()):
+        raise RequestError("The reference holds NaN or infinite values; metrics are undefined.")
+    if not bool(torch.isfinite(prediction).all()):
+        # Not the request's fault: something computed this.
+        raise DualscopeError("The image holds NaN or infinite values; metrics are undefined.")
+    if data_range is not None and not data_range > 0:
+        raise RequestError(f"The data range of a metric must be positive, not {data_range:g}.")
+    return profile, profile.prepare(prediction, reference, intensity, data_range)

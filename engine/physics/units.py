@@ -1,0 +1,43 @@
+"""HU, attenuation and a prior's normalised units.
+
+With HU = a x + b and mu = mu_water (1 + HU / 1000), a line integral y = A mu becomes
+y_n = A x = (y / mu_water - (1 + b / 1000) A 1) / (a / 1000),
+where A 1 is the length of each ray inside the image grid; outside the grid there is air.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from engine.priors.prior import IntensityMap
+
+MU_WATER_PER_MM = 0.0192  # at about 70 keV, the effective energy of a 120 kVp beam
+
+
+def hu_to_mu(hu: Tensor, mu_water: float = MU_WATER_PER_MM) -> Tensor:
+    return mu_water * (1 + hu / 1000)
+
+
+def mu_to_hu(mu: Tensor, mu_water: float = MU_WATER_PER_MM) -> Tensor:
+    return 1000 * (mu / mu_water - 1)
+
+
+def normalise_line_integrals(
+    y: Tensor, ray_lengths: Tensor, intensity: IntensityMap, mu_water: float = MU_WATER_PER_MM
+) -> Tensor:
+    """Physical line integrals to the prior's units; ``ray_lengths`` is A 1 in mm."""
+    water = (1 + intensity.offset / 1000) * ray_lengths
+    return (y / mu_water - water) / (intensity.scale / 1000)
+
+
+def physical_line_integrals(
+    y_n: Tensor, ray_lengths: Tensor, intensity: IntensityMap, mu_water: float = MU_WATER_PER_MM
+) -> Tensor:
+    """The inverse of ``normalise_line_integrals``."""
+    water = (1 + intensity.offset / 1000) * ray_lengths
+    return mu_water * (y_n * (intensity.scale / 1000) + water)
+
+
+def noise_scale(intensity: IntensityMap, mu_water: float = MU_WATER_PER_MM) -> float:
+    """Factor from the SD of physical line integrals to that of normalised ones."""
+    return 1000 / (intensity.scale * mu_water)

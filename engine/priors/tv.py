@@ -1,0 +1,81 @@
+"""Total variation as a prior: an exact proximal map instead of a trained denoiser."""
+
+from __future__ import annotations
+
+import hashlib
+
+import torch
+from torch import Tensor
+
+from engine.priors.prior import IntensityMap, Prior, PriorInfo
+
+
+def gradient(x: Tensor) -> Tensor:
+    """Forward differences ``[2, B, C, H, W]`` (down, right), zero across the last edge."""
+    g = x.new_zeros((2, *x.shape))
+    g[0, ..., :-1, :] = x[..., 1:, :] - x[..., :-1, :]
+    g[1, ..., :, :-1] = x[..., :, 1:] - x[..., :, :-1]
+    return g
+
+
+def divergence(p: Tensor) -> Tensor:
+    """Minus the adjoint of ``gradient``."""
+    d = torch.zeros_like(p[0])
+    d[..., :-1, :] += p[0, ..., :-1, :]
+    d[..., 1:, :] -= p[0, ..., :-1, :]
+    d[..., :, :-1] += p[1, ..., :, :-1]
+    d[..., :, 1:] -= p[1, ..., :, :-1]
+    return d
+
+
+def total_variation(x: Tensor) -> Tensor:
+    """Isotropic, channels joined (the magnitude of a complex gradient); per sample."""
+    return gradient(x).square().sum((0, 2)).sqrt().flatten(1).sum(1)
+
+
+def tv_prox(
+    x: Tensor, weight: float, iterations: int, dual: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """argmin_z 1/2 ||z - x||^2 + weight TV(z), by fast projected gradient on the dual.
+
+    Returns the image and the dual field, which warm-starts the next call
+    (Beck and Teboulle 2009; the step 1/8 is 1 / ||gradient||^2).
+    """
+    if weight == 0:
+        return x, torch.zeros((2, *x.shape), dtype=x.dtype, device=x.device)
+    p = torch.zeros((2, *x.shape), dtype=x.dtype, device=x.device) if dual is None else dual
+    q, t = p, 1.0
+    for _ in range(iterations):
+        ascent = q + gradient(divergence(q) + x / weight) / 8
+        length = ascent.square().sum((0, 2), keepdim=True).sqrt()
+        p_next = ascent / length.clamp_min(1.0)
+        t_next = (1 + (1 + 4 * t * t) ** 0.5) / 2
+        q = p_next + ((t - 1) / t_next) * (p_next - p)
+        p, t = p_next, t_next
+    return x + weight * divergence(p), p
+
+
+class TVPrior(Prior):
+    """D(x; sigma) = prox of strength * sigma^2 * TV: the MAP denoiser of a TV density."""
+
+    def __init__(
+        self, intensity: IntensityMap, channels: int, strength: float = 5.0, iterations: int = 60
+    ) -> None:
+        self.strength, self.iterations = strength, iterations
+        details = {"strength": strength, "iterations": iterations}
+        self.info = PriorInfo(
+            name="tv",
+            channels=channels,
+            intensity=intensity,
+            native_size=None,
+            sigma_min=0.0,
+            sigma_max=1000.0,
+            training_data="none (analytic)",
+            licence="Apache-2.0",
+            sha256=hashlib.sha256(repr(("tv", channels, details)).encode()).hexdigest(),
+            description="Total variation, solved as a proximal map; no training.",
+            details=details,
+        )
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        return tv_prox(x, self.strength * sigma**2, self.iterations)[0]

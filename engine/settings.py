@@ -1,0 +1,134 @@
+"""Settings that describe, check and serialise themselves.
+
+Each group is one frozen dataclass whose fields carry their help text and limits. The command
+line, the form in the app and the run record are all made from these classes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+import typing
+from dataclasses import dataclass
+from typing import Any, Self
+
+from engine.errors import RequestError
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+) -> Any:
+    """A field with its meaning and limits; ``above`` is a strict lower bound."""
+    metadata = {
+        "help": help,
+        "low": low,
+        "high": high,
+        "above": above,
+        "choices": choices,
+        "unit": unit,
+    }
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def option_name(field_name: str) -> str:
+    """The command-line spelling of a field: ``cg_iterations`` -> ``--cg-iterations``."""
+    return "--" + field_name.replace("_", "-")
+
+
+def value_type(cls: type, field_name: str) -> tuple[type, bool]:
+    """The plain type of a field and whether None is allowed (``float | None``)."""
+    annotation = typing.get_type_hints(cls)[field_name]
+    if isinstance(annotation, types.UnionType):
+        plain = [a for a in typing.get_args(annotation) if a is not type(None)]
+        return plain[0], True
+    return annotation, False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of every settings group: validation on construction, to_dict / from_dict."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            self._check(field)
+
+    def _check(self, field: dataclasses.Field) -> None:
+        value, limits = getattr(self, field.name), field.metadata
+        name = option_name(field.name)
+        wanted, optional = value_type(type(self), field.name)
+        if value is None:
+            if optional:
+                return
+            raise RequestError(f"{name} needs a value.")
+        if limits.get("choices") and value not in limits["choices"]:
+            raise RequestError(
+                f"{name} {value!r} is not known: choose one of {', '.join(limits['choices'])}."
+            )
+        if wanted is bool:
+            if not isinstance(value, bool):
+                raise RequestError(f"{name} must be on or off, not {value!r}.")
+            return
+        if wanted in (int, float):
+            self._check_number(name, value, wanted, limits)
+
+    @staticmethod
+    def _check_number(name: str, value: Any, wanted: type, limits: Any) -> None:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise RequestError(f"{name} must be a number, not {value!r}.")
+        if wanted is int and not isinstance(value, int):
+            raise RequestError(f"{name} must be a whole number, not {value}.")
+        if not math.isfinite(value):
+            raise RequestError(f"{name} must be a finite number, not {value}.")
+        low, high, above = (limits.get(key) for key in ("low", "high", "above"))
+        if low is not None and value < low:
+            raise RequestError(f"{name} must be at least {low:g}, not {value:g}.")
+        if above is not None and value <= above:
+            raise RequestError(f"{name} must be greater than {above:g}, not {value:g}.")
+        if high is not None and value > high:
+            raise RequestError(f"{name} must be at most {high:g}, not {value:g}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Rebuild from a record; unknown names are refused, missing ones take the default."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        unknown = sorted(set(values) - known)
+        if unknown:
+            raise RequestError(f"Unknown setting '{unknown[0]}' for {cls.__name__}.")
+        return cls(**values)
+
+    @classmethod
+    def pick(cls, values: dict[str, Any]) -> Self:
+        """Take from ``values`` what this group knows and ignore the rest."""
+        known = {field.name for field in dataclasses.fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+def parse_value(cls: type[Settings], field_name: str, text: str) -> Any:
+    """Turn typed text (``nfe=20``, ``dual=off``) into the field's value."""
+    wanted, optional = value_type(cls, field_name)
+    if optional and text.lower() in ("none", "auto"):
+        return None
+    if wanted is bool:
+        if text.lower() in ("on", "true", "yes", "1"):
+            return True
+        if text.lower() in ("off", "false", "no", "0"):
+            return False
+        raise RequestError(f"{option_name(field_name)} must be on or off, not '{text}'.")
+    if wanted in (int, float):
+        try:
+            return wanted(text)
+        except ValueError:
+            kind = "a whole number" if wanted is int else "a number"
+            raise RequestError(f"{option_name(field_name)} must be {kind}, not '{text}'.") from None
+    return text

@@ -1,0 +1,133 @@
+"""From an image and an acquisition to a Problem with a known reference."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.data.source import ImageInput
+from engine.errors import RequestError
+from engine.physics.coils import birdcage_maps
+from engine.physics.fourier import to_complex
+from engine.physics.geometry import CTGeometry
+from engine.physics.masks import build_mask
+from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
+from engine.physics.noise import complex_gaussian, poisson_line_integrals
+from engine.physics.operator import Operator
+from engine.physics.plugins import make_ct_operator
+from engine.physics.units import noise_scale, normalise_line_integrals, physical_line_integrals
+from engine.priors.prior import IntensityMap
+from engine.problem import Problem
+from engine.random import make_generator
+
+
+def simulate(
+    source: ImageInput,
+    acquisition: CTAcquisition | MRIAcquisition,
+    intensity: IntensityMap,
+    seed: int = 0,
+) -> Problem:
+    """Measure ``source`` as ``acquisition`` says, in the units of ``intensity``."""
+    if isinstance(acquisition, CTAcquisition):
+        return simulate_ct(source, acquisition, intensity, seed)
+    return simulate_mri(source, acquisition, seed)
+
+
+def ct_geometry(acquisition: CTAcquisition, size: tuple[int, int], pixel_mm: float) -> CTGeometry:
+    is_fan = acquisition.geometry == "fan"
+    return CTGeometry.sparse_view(
+        views=acquisition.views,
+        angular_range_deg=acquisition.angular_range,
+        start_deg=acquisition.start_angle,
+        size=size,
+        pixel_mm=pixel_mm,
+        kind=acquisition.geometry,
+        detectors=acquisition.detectors,
+        pitch_mm=acquisition.pitch_mm,
+        source_origin_mm=acquisition.source_origin_mm if is_fan else None,
+        source_detector_mm=acquisition.source_detector_mm if is_fan else None,
+    )
+
+
+def simulate_ct(
+    source: ImageInput, acquisition: CTAcquisition, intensity: IntensityMap, seed: int
+) -> Problem:
+    if intensity.kind != "hu":
+        raise RequestError("This prior is for MR images; choose a CT prior.")
+    size = (source.images.shape[-2], source.images.shape[-1])
+    operator = make_ct_operator(
+        ct_geometry(acquisition, size, source.pixel_mm),
+        backend=acquisition.backend,
+        filter_name=acquisition.fbp_filter,
+    )
+    reference = intensity.to_normalised(source.images)
+    measurement = operator.forward(reference)
+    noise_sigma, weights = 0.0, None
+    provenance: dict[str, object] = {"simulated": True}
+    if acquisition.photons is not None:
+        lengths = operator.forward(torch.ones_like(reference))
+        noisy = poisson_line_integrals(
+            physical_line_integrals(measurement, lengths, intensity),
+            acquisition.photons,
+            acquisition.electronic_noise,
+            make_generator(seed),
+        )
+        measurement = normalise_line_integrals(noisy.line_integrals, lengths, intensity)
+        noise_sigma = noise_scale(intensity) * noisy.sigma
+        weights = noisy.weights if acquisition.weighted else None
+        provenance["starved_rays"] = noisy.starved
+    return Problem(
+        operator=operator,
+        measurement=measurement,
+        intensity=intensity,
+        modality="CT",
+        noise_sigma=noise_sigma,
+        weights=weights,
+        reference=reference,
+        pixel_mm=(source.pixel_mm, source.pixel_mm),
+        provenance=provenance,
+    )
+
+
+def mr_scale(images: Tensor) -> float:
+    """The 0.99 quantile of the magnitude, which a prior sees as 1."""
+    scale = float(torch.quantile(to_complex(images).abs().flatten()[: 1 << 24], 0.99))
+    if not scale > 0:
+        raise RequestError("The MR image is empty: its 0.99 quantile is zero.")
+    return scale
+
+
+def simulate_mri(source: ImageInput, acquisition: MRIAcquisition, seed: int) -> Problem:
+    if source.modality != "MR":
+        raise RequestError("This is a CT image; MRI settings do not apply.")
+    height, width = source.images.shape[-2:]
+    mask = build_mask(
+        acquisition.mask,
+        width,
+        acquisition.acceleration,
+        acs_lines=acquisition.acs_lines,
+        seed=seed,
+    )
+    operator: Operator
+    if acquisition.coils == 1:
+        operator = SingleCoilMRI(mask, (height, width))
+    else:
+        operator = MultiCoilMRI(mask, birdcage_maps(acquisition.coils, height, width))
+    intensity = IntensityMap("mr", mr_scale(source.images))
+    reference = intensity.to_normalised(source.images)
+    measurement = operator.forward(reference)
+    if acquisition.kspace_noise > 0:
+        measurement = complex_gaussian(
+            measurement, acquisition.kspace_noise, make_generator(seed), mask.to_tensor()
+        )
+    return Problem(
+        operator=operator,
+        measurement=measurement,
+        intensity=intensity,
+        modality="MR",
+        noise_sigma=acquisition.kspace_noise,
+        reference=reference,
+        pixel_mm=(source.pixel_mm, source.pixel_mm),
+        provenance={"simulated": True, "scale": intensity.scale},
+    )

@@ -1,0 +1,130 @@
+"""The data step: x <- argmin ||A x - y||^2_W + rho ||x - v||^2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.errors import RequestError
+from engine.problem import Problem
+from engine.settings import Settings, setting
+from engine.solvers.cg import conjugate_gradients
+
+# Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
+# measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
+# limited-angle setting (1e-5 with the published code's adjoint) amounts to.
+AUTO_RHO_SHARE = 2.5e-8
+
+
+@dataclass(frozen=True)
+class DataStepSettings(Settings):
+    """How strictly and how exactly the image is made to fit the measurement."""
+
+    rho: float | None = setting(
+        None,
+        "Constant coupling rho: larger trusts the prior more, smaller the measurement. "
+        "Zero projects onto the measurement.",
+        low=0,
+    )
+    rho_over_sigma2: float | None = setting(
+        None,
+        "Coupling rho = W / sigma^2, growing as the noise level falls. "
+        "Without either rule W is chosen from the measurement noise and ||A||.",
+        low=0,
+    )
+    cg_iterations: int = setting(
+        20,
+        "Conjugate-gradient steps per iteration: more fit the measurement more closely.",
+        low=1,
+        high=10_000,
+    )
+    cg_tolerance: float = setting(
+        1e-4, "Relative residual at which conjugate gradients stop early.", low=0, high=1
+    )
+    preconditioner: str = setting(
+        "none",
+        "'filtered' divides by the operator's own spectrum and converges in fewer steps; "
+        "the converged image is the same.",
+        choices=("none", "filtered"),
+    )
+    preconditioner_floor: float = setting(
+        1e-2,
+        "Smallest eigenvalue the preconditioner divides by, relative to the largest.",
+        above=0,
+        high=1,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rho is not None and self.rho_over_sigma2 is not None:
+            raise RequestError("Give --rho or --rho-over-sigma2, not both.")
+
+
+class DataStep:
+    """The data step of one problem, with what can be computed once kept."""
+
+    def __init__(self, problem: Problem, settings: DataStepSettings) -> None:
+        self.problem, self.settings = problem, settings
+        self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
+        self.eigenvalues = (
+            self._circulant_eigenvalues() if settings.preconditioner == "filtered" else None
+        )
+
+    def rho(self, sigma: float) -> float:
+        if self.settings.rho is not None:
+            return self.settings.rho
+        return self.rho_weight() / sigma**2
+
+    def rho_weight(self) -> float:
+        """w in rho = w / sigma^2."""
+        if self.settings.rho_over_sigma2 is not None:
+            return self.settings.rho_over_sigma2
+        problem = self.problem
+        return problem.noise_sigma**2 + AUTO_RHO_SHARE * problem.operator.norm() ** 2
+
+    def __call__(self, v: Tensor, sigma: float) -> Tensor:
+        problem, settings, rho = self.problem, self.settings, self.rho(sigma)
+        closed = problem.operator.proximal(problem.measurement, v, rho, problem.weights)
+        if closed is not None:
+            return closed
+        return conjugate_gradients(
+            lambda x: self.normal(x) + rho * x,
+            self.back_projection + rho * v,
+            start=v,
+            iterations=settings.cg_iterations,
+            tolerance=settings.cg_tolerance,
+            precondition=self._preconditioner(rho),
+        )
+
+    def _weigh(self, y: Tensor) -> Tensor:
+        return y if self.problem.weights is None else self.problem.weights * y
+
+    def normal(self, x: Tensor) -> Tensor:
+        """A^T W A x."""
+        return self.problem.operator.adjoint(self._weigh(self.problem.operator.forward(x)))
+
+    def _circulant_eigenvalues(self) -> Tensor:
+        """Spectrum of the circulant matrix that shares A^T W A's response at the image centre."""
+        channels, height, width = self.problem.operator.image_shape
+        if channels != 1:
+            raise RequestError("--preconditioner filtered works on real images (CT) only.")
+        point = torch.zeros_like(self.back_projection[:1])
+        point[..., height // 2, width // 2] = 1
+        if self.problem.weights is not None:
+            point = point.expand_as(self.back_projection)
+        response = torch.roll(self.normal(point), (-(height // 2), -(width // 2)), (-2, -1))
+        spectrum = torch.fft.rfft2(response).real
+        floor = self.settings.preconditioner_floor * spectrum.amax((-2, -1), keepdim=True)
+        return torch.maximum(spectrum, floor)
+
+    def _preconditioner(self, rho: float):  # type: ignore[no-untyped-def]
+        if self.eigenvalues is None:
+            return None
+        inverse = 1 / (self.eigenvalues + rho)
+
+        def solve(r: Tensor) -> Tensor:
+            return torch.fft.irfft2(torch.fft.rfft2(r) * inverse, s=r.shape[-2:])
+
+        return solve

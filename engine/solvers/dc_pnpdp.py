@@ -1,0 +1,100 @@
+"""DC-PnPDP: plug-and-play ADMM with its dual variable and spectral homogenization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.iteration import Iteration
+from engine.priors.prior import Prior
+from engine.problem import Problem
+from engine.random import Generators, normal_like
+from engine.settings import setting
+from engine.solvers.data_step import DataStep
+from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
+from engine.solvers.homogenize import HomogenizeSettings, homogenize
+from engine.solvers.solver import DiffusionSettings, Resume, Solver
+
+
+@dataclass(frozen=True)
+class DcPnpdpSettings(DiffusionSettings, HomogenizeSettings):
+    """The switches of the paper's ablation, and all that the shared pieces take."""
+
+    dual: bool = setting(
+        True, "Keep the dual variable: the result then satisfies the measurement exactly."
+    )
+    injection: str = setting(
+        "sh",
+        "Noise added before denoising: none, plain white noise (awgn), or only what the "
+        "residual's spectrum lacks (sh).",
+        choices=("none", "awgn", "sh"),
+    )
+    inject_last: bool = setting(True, "Inject noise at the last noise level too.")
+
+
+class DcPnpdp(Solver):
+    name, label = "dc-pnpdp", "DC-PnPDP"
+    settings_class = DcPnpdpSettings
+
+    def iterate(  # type: ignore[override]
+        self,
+        problem: Problem,
+        prior: Prior,
+        settings: DcPnpdpSettings,
+        generator: Generators,
+        resume: Resume | None = None,
+    ) -> Iterator[Iteration]:
+        sigmas, data_step = settings.sigmas(), DataStep(problem, settings)
+        if resume is None:
+            done, z = 0, settings.starting_image(problem, generator)
+            u = torch.zeros_like(z)
+        else:
+            done, z, u = resume.k, resume.state["z"], resume.state["u"]
+        guard = Guard(z)
+
+        for k in range(done, len(sigmas)):
+            sigma, z_last, clock = sigmas[k], z, Stopwatch(z.device)
+            with clock("data"):
+                x = data_step(z - u, sigma)  # argmin ||Ax - y||^2 + rho ||x - z + u||^2
+            v = x + u
+            with clock("sh"):
+                v_tilde = self._inject(v, z, sigma, settings, generator, k == len(sigmas) - 1)
+            with clock("denoiser"):
+                z = prior(v_tilde, sigma)
+            if settings.dual:
+                u = u + x - z
+            guard.check(k + 1, data_step=x, noise_injection=v_tilde, denoiser=z, dual_update=u)
+            yield Iteration(
+                k=k + 1,
+                K=len(sigmas),
+                sigma=sigma,
+                z=z,
+                x=x,
+                image=z,
+                residual_x=norms(problem.residual(x)),
+                residual_z=norms(problem.residual(z)),
+                gap=norms(x - z),
+                dual=norms(u),
+                state={"z": z, "u": u},
+                psd=psd_curves(v, v_tilde, z_last, sigma),
+                seconds=clock.seconds,
+                nfe=k + 1,
+            )
+
+    @staticmethod
+    def _inject(
+        v: Tensor,
+        z: Tensor,
+        sigma: float,
+        settings: DcPnpdpSettings,
+        generator: Generators,
+        last: bool,
+    ) -> Tensor:
+        if settings.injection == "none" or (last and not settings.inject_last):
+            return v
+        if settings.injection == "awgn":
+            return v + sigma * normal_like(v, generator)
+        return homogenize(v, z, sigma, settings, generator)

@@ -1,0 +1,75 @@
+"""DiffPIR (Zhu et al. 2023) in sigma form, with the same data step as DC-PnPDP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from engine.iteration import Iteration
+from engine.priors.prior import Prior
+from engine.problem import Problem
+from engine.random import Generators, normal_like
+from engine.settings import setting
+from engine.solvers.data_step import DataStep
+from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
+from engine.solvers.solver import DiffusionSettings, Resume, Solver
+
+
+@dataclass(frozen=True)
+class DiffpirSettings(DiffusionSettings):
+    zeta: float = setting(
+        1.0,
+        "Share of fresh noise when stepping down: 1 forgets the old noise, 0 keeps all of it.",
+        low=0,
+        high=1,
+    )
+
+
+class Diffpir(Solver):
+    name, label = "diffpir", "DiffPIR"
+    settings_class = DiffpirSettings
+
+    def iterate(  # type: ignore[override]
+        self,
+        problem: Problem,
+        prior: Prior,
+        settings: DiffpirSettings,
+        generator: Generators,
+        resume: Resume | None = None,
+    ) -> Iterator[Iteration]:
+        sigmas, data_step = [*settings.sigmas(), 0.0], DataStep(problem, settings)
+        if resume is None:
+            done, clean = 0, settings.starting_image(problem, generator)
+            noisy = clean + sigmas[0] * normal_like(clean, generator)
+        else:
+            done, clean, noisy = resume.k, resume.state["x"], resume.state["noisy"]
+        guard, fresh, old = Guard(noisy), settings.zeta**0.5, (1 - settings.zeta) ** 0.5
+
+        for k in range(done, settings.nfe):
+            sigma, sigma_next, clock = sigmas[k], sigmas[k + 1], Stopwatch(noisy.device)
+            seen, clean_last = noisy, clean
+            with clock("denoiser"):
+                z = prior(noisy, sigma)
+            with clock("data"):
+                clean = data_step(z, sigma)  # argmin ||Ax - y||^2 + rho ||x - z||^2
+            noise = (noisy - clean) / sigma  # re-estimated from the data-consistent image
+            noisy = clean + sigma_next * (old * noise + fresh * normal_like(clean, generator))
+            guard.check(k + 1, denoiser=z, data_step=clean, renoising=noisy)
+            yield Iteration(
+                k=k + 1,
+                K=settings.nfe,
+                sigma=sigma,
+                z=z,
+                x=clean,
+                image=clean,
+                residual_x=norms(problem.residual(clean)),
+                residual_z=norms(problem.residual(z)),
+                gap=norms(clean - z),
+                dual=torch.zeros_like(norms(z)),
+                state={"x": clean, "noisy": noisy},
+                psd=psd_curves(seen, seen, clean_last, sigma),
+                seconds=clock.seconds,
+                nfe=k + 1,
+            )

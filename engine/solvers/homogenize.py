@@ -1,0 +1,102 @@
+"""Spectral homogenization: make the denoiser's input look like white noise at level sigma.
+
+After the data step, v - z is coloured: strong where the measurement says much, weak where it
+says nothing. A denoiser trained on white noise misreads it. Homogenization adds Gaussian
+noise only where the spectrum falls short of sigma^2 H W, so that the sum is flat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from engine.errors import RequestError
+from engine.random import Generators, normal_like
+from engine.settings import Settings, setting
+
+FLOOR = 1e-6  # of sigma^2 H W: keeps the square root away from zero
+
+
+@dataclass(frozen=True)
+class HomogenizeSettings(Settings):
+    """How the residual's power is smoothed and how the missing power is drawn."""
+
+    sh_amplitude: str = setting(
+        "gaussian",
+        "Missing power drawn as Gaussian noise, or as unit-modulus phases (the paper's Algorithm 2).",
+        choices=("gaussian", "phase"),
+    )
+    sh_kernel: str = setting(
+        "box", "Shape of the window that smooths the power spectrum.", choices=("box", "gaussian")
+    )
+    sh_width: int = setting(
+        7, "Width of that window; wider gives a smoother estimate.", low=1, high=63, unit="bins"
+    )
+    sh_padding: str = setting(
+        "circular",
+        "Spectrum borders: circular is exact; zero repeats the published code.",
+        choices=("circular", "zero"),
+    )
+    sh_aggregate: str = setting(
+        "sample",
+        "Estimate the spectrum per slice and channel, or averaged over the whole batch.",
+        choices=("sample", "batch_mean"),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sh_width % 2 == 0:
+            raise RequestError(f"--sh-width must be odd, not {self.sh_width}.")
+
+
+def power(r: Tensor) -> Tensor:
+    """|F r|^2 with the unnormalised DFT: white noise of SD sigma has mean sigma^2 H W."""
+    return torch.fft.fft2(r).abs().square()
+
+
+def smooth(spectrum: Tensor, settings: HomogenizeSettings) -> Tensor:
+    """Average each bin with its neighbours on the DFT torus."""
+    width = settings.sh_width
+    if settings.sh_kernel == "box":
+        line = torch.ones(width)
+    else:
+        offset = torch.arange(width) - width // 2
+        line = torch.exp(-0.5 * (offset / (width / 4)) ** 2)
+    line = (line / line.sum()).to(spectrum)
+    batch, channels, height, breadth = spectrum.shape
+    flat = spectrum.reshape(batch * channels, 1, height, breadth)
+    mode, half = ("circular" if settings.sh_padding == "circular" else "constant"), width // 2
+    flat = F.conv2d(F.pad(flat, (half, half, 0, 0), mode=mode), line.view(1, 1, 1, -1))
+    flat = F.conv2d(F.pad(flat, (0, 0, half, half), mode=mode), line.view(1, 1, -1, 1))
+    return flat.reshape(spectrum.shape)
+
+
+def deficit(r: Tensor, sigma: float, settings: HomogenizeSettings) -> Tensor:
+    """max(floor, sigma^2 H W - S): the power that is missing for a flat spectrum."""
+    target = sigma**2 * r.shape[-2] * r.shape[-1]
+    estimate = smooth(power(r), settings)
+    if settings.sh_aggregate == "batch_mean":
+        estimate = estimate.mean((0, 1), keepdim=True).expand_as(r)
+    return (target - estimate).clamp_min(FLOOR * target)
+
+
+def noise_with_power(spectrum: Tensor, n: Tensor, amplitude: str) -> Tensor:
+    """Real noise whose expected DFT power is ``spectrum``, made from white noise ``n``."""
+    white = torch.fft.fft2(n)
+    if amplitude == "phase":
+        modulus = white.abs()
+        unit = torch.where(modulus > 0, white / modulus, torch.ones_like(white))
+    else:
+        unit = white / (n.shape[-2] * n.shape[-1]) ** 0.5
+    return torch.fft.ifft2(spectrum.sqrt() * unit).real
+
+
+def homogenize(
+    v: Tensor, z: Tensor, sigma: float, settings: HomogenizeSettings, generator: Generators
+) -> Tensor:
+    """v~ = v + xi, where xi fills the spectral gaps of v - z up to sigma^2 H W."""
+    missing = deficit(v - z, sigma, settings)
+    return v + noise_with_power(missing, normal_like(v, generator), settings.sh_amplitude)

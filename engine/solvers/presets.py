@@ -1,0 +1,51 @@
+"""Named settings: the paper's, and those of its published code."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from engine.errors import RequestError
+from engine.problem import Problem
+
+# rho = 1e-5 / sigma^2 in the published code, whose back-projection is scaled by pi / (2 views)
+# and whose lengths are in pixels: see `paper_rho_weight`.
+PAPER_RHO = 1e-5
+
+PRESETS = ("paper-svct", "paper-lact", "paper-mri", "paper-code")
+
+
+def paper_rho_weight(problem: Problem) -> float:
+    """The paper's limited-angle w for the true adjoint and lengths in mm.
+
+    With A^T scaled by c = pi / (2 views), (c A^T A + rho) means rho / c for the true adjoint;
+    lengths in mm multiply A^T A by the squared pixel size.
+    """
+    views = problem.operator.measurement_shape[1]
+    pixel = problem.pixel_mm[0] if problem.pixel_mm else 1.0
+    return PAPER_RHO * (2 * views / math.pi) * pixel**2
+
+
+def apply_preset(name: str | None, problem: Problem) -> dict[str, Any]:
+    """The settings of a preset; a solver takes those it knows."""
+    if name is None:
+        return {}
+    is_ct = problem.modality == "CT"
+    common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}
+    if name == "paper-svct" and is_ct:
+        return common | {"cg_iterations": 20}
+    if name == "paper-lact" and is_ct:
+        return common | {"cg_iterations": 100, "rho_over_sigma2": paper_rho_weight(problem)}
+    if name == "paper-mri" and not is_ct:
+        return common
+    if name == "paper-code" and is_ct:
+        return common | {
+            "cg_iterations": 50,
+            "rho": 0.0,
+            "clip_init": True,
+            "sh_padding": "zero",
+            "sh_aggregate": "batch_mean",
+        }
+    if name in PRESETS:
+        raise RequestError(f"--preset {name} is not for {problem.modality} data.")
+    raise RequestError(f"--preset '{name}' is not known: choose one of {', '.join(PRESETS)}.")

@@ -1,0 +1,95 @@
+"""What a solver is, and the settings that all diffusion-prior solvers share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from engine.errors import RequestError
+from engine.iteration import Iteration
+from engine.priors.prior import Prior
+from engine.problem import Problem
+from engine.random import Generators, normal_like
+from engine.settings import Settings, setting
+from engine.solvers.data_step import DataStepSettings
+from engine.solvers.schedule import karras_sigmas
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Where a run stood: iterations done and the tensors of ``Iteration.state``."""
+
+    k: int
+    state: dict[str, Tensor]
+
+
+class Solver(ABC):
+    """A reconstruction method: a generator of Iterations that does not know CT from MRI."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    settings_class: ClassVar[type[Settings]]
+    needs_prior: ClassVar[bool] = True
+    modalities: ClassVar[tuple[str, ...]] = ("CT", "MR")
+
+    @abstractmethod
+    def iterate(
+        self,
+        problem: Problem,
+        prior: Prior | None,
+        settings: Settings,
+        generator: Generators,
+        resume: Resume | None = None,
+    ) -> Iterator[Iteration]:
+        """Yield after every outer iteration; between two yields the run may be stopped."""
+
+
+@dataclass(frozen=True)
+class DiffusionSettings(DataStepSettings):
+    """The noise schedule and the start, common to all methods with a diffusion prior."""
+
+    nfe: int = setting(
+        50, "Denoiser calls: more steps, finer result, longer run.", low=1, high=100_000
+    )
+    sigma_max: float = setting(
+        2.0, "First noise level: larger forgets more of the starting image.", above=0, high=1000
+    )
+    sigma_min: float = setting(
+        0.002,
+        "Last noise level: smaller keeps more of the finest measured detail.",
+        above=0,
+        high=1000,
+    )
+    schedule_rho: float = setting(
+        7.0, "Karras exponent: larger spends more steps at low noise.", low=1, high=100
+    )
+    init: str = setting(
+        "pseudo-inverse",
+        "Starting image: FBP or zero-filled, Gaussian noise of SD sigma_max, or zeros.",
+        choices=("pseudo-inverse", "gaussian", "zeros"),
+    )
+    clip_init: bool = setting(False, "Clip the starting image to [-1, 1] in the prior's units.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.sigma_min > self.sigma_max:
+            raise RequestError(
+                f"--sigma-min ({self.sigma_min:g}) must not exceed --sigma-max "
+                f"({self.sigma_max:g})."
+            )
+
+    def sigmas(self) -> list[float]:
+        return karras_sigmas(self.nfe, self.sigma_max, self.sigma_min, self.schedule_rho)
+
+    def starting_image(self, problem: Problem, generator: Generators) -> Tensor:
+        image = problem.operator.pseudo_inverse(problem.measurement)
+        if self.init == "zeros":
+            image = torch.zeros_like(image)
+        elif self.init == "gaussian":
+            image = self.sigma_max * normal_like(image, generator)
+        return image.clamp(-1, 1) if self.clip_init else image

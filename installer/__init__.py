@@ -1,0 +1,1 @@
+"""Sets Dualscope up on a fresh machine: ``python -m installer`` (see ``cli``)."""

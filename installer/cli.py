@@ -1,0 +1,97 @@
+"""The two commands for a fresh machine.
+
+python -m installer                    set Dualscope up and run it on a demo
+python -m installer test [OPTION ...]  set it up with the test tools and run every check;
+                                       options go to pytest
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from installer.console import SetUpError, child_environment, say
+from installer.environment import APPLICATION, WITH_TESTS, Environment, set_up
+from installer.system import provide_qt_libraries
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] != "test":
+        print(__doc__, file=sys.stderr if arguments[0] not in ("-h", "--help") else sys.stdout)
+        return 0 if arguments[0] in ("-h", "--help") else 2
+    env = Environment(ROOT)
+    try:
+        provide_qt_libraries()
+        if arguments:
+            set_up(env, WITH_TESTS)
+            return run_tests(env, arguments[1:])
+        set_up(env, APPLICATION)
+        return run_demo(env)
+    except SetUpError as error:
+        print(error, file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        print("\nStopped. The same command takes it up again.", file=sys.stderr)
+        return 130
+
+
+def run_demo(env: Environment) -> int:
+    output = env.root / "demo-output"
+    output.mkdir(exist_ok=True)
+    command = main_job(env, output, has_display(sys.platform, os.environ))
+    say(f"Running: dualscope {' '.join(command[1:3])} ...")
+    code = subprocess.run(command, env=child_environment()).returncode
+    if code:
+        print(f"The demo ended with exit code {code}; see above.", file=sys.stderr)
+        return code
+    made = sorted(path.name for path in output.iterdir())
+    if made:
+        say(f"The demo's files are in {output}: {', '.join(made)}")
+    say(f"From now on start Dualscope with: {command[0]}")
+    return 0
+
+
+def main_job(env: Environment, output: Path, display: bool) -> list[str]:
+    """The demo in the workstation; on the command line where there is no window to show."""
+    dualscope = str(env.program("dualscope"))
+    if display and (env.root / "app" / "main.py").exists():
+        return [dualscope, "gui", "--demo", "ct"]
+    image, array, record = (str(output / f"dualscope-demo.{s}") for s in ("png", "npy", "json"))
+    acquisition = ["--views", "20", "--nfe", "20"]
+    files = ["-o", image, array, "--record", record, "--overwrite"]
+    return [dualscope, "reconstruct", "demo:ct", *acquisition, *files]
+
+
+def has_display(system: str, variables: Mapping[str, str]) -> bool:
+    if system in ("win32", "darwin"):
+        return True
+    return bool(variables.get("DISPLAY") or variables.get("WAYLAND_DISPLAY"))
+
+
+def run_tests(env: Environment, options: Sequence[str]) -> int:
+    """Run every check, pytest last, so that its summary is what one reads."""
+    python = str(env.program("python"))
+    checks = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
+    failed = []
+    for check in checks:
+        say(f"Running: {' '.join(check)}")
+        if subprocess.run([python, "-m", *check], cwd=env.root, env=child_environment()).returncode:
+            failed.append(" ".join(check))
+    command, variables = pytest_job(env, options)
+    say("Running: pytest")
+    code = subprocess.run(command, cwd=env.root, env=child_environment(**variables)).returncode
+    if failed:
+        say(f"Besides pytest: {' and '.join(failed)} failed, see above.")
+    return code or int(bool(failed))
+
+
+def pytest_job(env: Environment, options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    # Two processes of one thread each beat one of two threads; more only cost memory.
+    workers = str(min(4, os.cpu_count() or 1))
+    variables = {"QT_QPA_PLATFORM": "offscreen", "OMP_NUM_THREADS": "1"}
+    return [str(env.program("python")), "-m", "pytest", "-n", workers, *options], variables

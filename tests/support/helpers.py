@@ -1,0 +1,67 @@
+"""Small exact pieces that many tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.physics.operator import Operator
+from engine.priors.prior import IntensityMap, Prior, PriorInfo
+from engine.problem import Problem
+
+
+class DenseOperator(Operator):
+    """A matrix as an operator, so that answers can be computed directly."""
+
+    def __init__(self, matrix: Tensor, image_shape: tuple[int, int, int]) -> None:
+        self.matrix, self.image_shape = matrix, image_shape
+        self.measurement_shape = (1, 1, matrix.shape[0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x.flatten(1) @ self.matrix.T).view(len(x), *self.measurement_shape)
+
+    def adjoint(self, y: Tensor) -> Tensor:
+        return (y.flatten(1) @ self.matrix).view(len(y), *self.image_shape)
+
+    def pseudo_inverse(self, y: Tensor) -> Tensor:
+        return self.adjoint(y) / self.matrix.square().sum()
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "dense"}
+
+    def norm(self, iterations: int = 30) -> float:
+        return float(torch.linalg.matrix_norm(self.matrix, 2))
+
+
+class FunctionPrior(Prior):
+    """Any function of (x, sigma) as a prior."""
+
+    def __init__(self, function: Any, channels: int = 1) -> None:
+        self.function = function
+        self.info = PriorInfo(
+            "test", channels, IntensityMap("hu", 1000.0), None, 0, 1000, "none", "none", "0" * 64
+        )
+
+    def __call__(self, x: Tensor, sigma: float) -> Tensor:
+        return self.function(x, sigma)
+
+
+def dense_problem(
+    seed: int = 0, rows: int = 40, size: int = 6, batch: int = 1, noise: float = 0.0
+) -> Problem:
+    """A small well-posed float64 problem with a known image."""
+    generator = torch.Generator().manual_seed(seed)
+    options: dict[str, Any] = {"generator": generator, "dtype": torch.float64}
+    matrix = torch.randn(rows, size * size, **options) / rows**0.5
+    operator = DenseOperator(matrix, (1, size, size))
+    x = torch.randn(batch, 1, size, size, **options)
+    y = operator.forward(x)
+    y = y + noise * torch.randn(y.shape, **options)
+    return Problem(operator, y, IntensityMap("hu", 1000.0), "CT", noise_sigma=noise, reference=x)
+
+
+def relative(a: Tensor, b: Tensor) -> float:
+    """||a - b|| / ||b||."""
+    return float((a - b).norm() / b.norm())
