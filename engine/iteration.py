@@ -12,9 +12,10 @@ class Iteration:
     """One outer iteration, as the app, the record and the export see it.
 
     ``image`` is this step's answer (what finishing early returns): one of ``z``, the denoised
-    image, and ``x``, the data-consistent one, as the method prescribes. Norms are per sample. ``psd`` holds radial power curves ``[B, C, R]`` by name
-    ('residual', 'homogenized', 'target'); ``seconds`` the time in 'data', 'sh', 'denoiser'.
-    ``state`` is all a solver needs, with the random generators, to go on from here.
+    image, and ``x``, the data-consistent one, as the method prescribes. Norms are per sample.
+    ``psd`` holds radial power curves ``[B, C, R]`` by name ('residual', 'homogenized',
+    'target'); ``seconds`` the time in 'data', 'sh', 'denoiser'. ``state`` is all a solver
+    needs, with the random generators, to go on from here.
     """
 
     k: int  # 1..K

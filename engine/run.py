@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.data.atomic import remove_partials
 from engine.data.record import Checkpoint, RunRecord
 from engine.errors import DualscopeError, RequestError, StepFailed
 from engine.iteration import Iteration
@@ -142,6 +143,9 @@ class Run:
             raise
 
     def _iterations(self, started: float) -> Iterator[Iteration]:
+        if self.record_path is not None:
+            remove_partials(self.record_path)
+            remove_partials(Checkpoint.path_beside(self.record_path))
         self._save(None)
         steps = self.solver.iterate(
             self.problem, self.prior, self.settings, self.generators, self._resume

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] != "test":
-        print(__doc__, file=sys.stderr if arguments[0] not in ("-h", "--help") else sys.stdout)
+        print(__doc__)
         return 0 if arguments[0] in ("-h", "--help") else 2
     env = Environment(ROOT)
     try:
@@ -33,7 +33,10 @@ def main(arguments: Sequence[str]) -> int:
         set_up(env, APPLICATION)
         return run_demo(env)
     except SetUpError as error:
-        print(error, file=sys.stderr, flush=True)
+        print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"This folder cannot be used: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\nStopped. The same command takes it up again.", file=sys.stderr)
@@ -49,10 +52,10 @@ def run_demo(env: Environment) -> int:
     if code:
         print(f"The demo ended with exit code {code}; see above.", file=sys.stderr)
         return code
-    made = sorted(path.name for path in output.iterdir())
-    if made:
-        say(f"The demo's files are in {output}: {', '.join(made)}")
-    say(f"From now on start Dualscope with: {command[0]}")
+    if command[1] == "reconstruct":
+        made = ", ".join(sorted(path.name for path in output.iterdir()))
+        say(f"The demo's files are in {output}: {made}")
+    say(f'From now on start Dualscope with: "{command[0]}"')
     return 0
 
 
@@ -91,7 +94,7 @@ def run_tests(env: Environment, options: Sequence[str]) -> int:
 
 
 def pytest_job(env: Environment, options: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    # Two processes of one thread each beat one of two threads; more only cost memory.
+    # Processes of one thread each: several of many threads fight over the cores.
     workers = str(min(4, os.cpu_count() or 1))
     variables = {"QT_QPA_PLATFORM": "offscreen", "OMP_NUM_THREADS": "1"}
     return [str(env.program("python")), "-m", "pytest", "-n", workers, *options], variables

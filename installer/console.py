@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 
 TAIL_LINES = 15
+WIDTH = 78
 
 # What a program's last words mean for the person who waits for it; the first match counts.
 ADVICE = (
@@ -48,9 +49,9 @@ def advice(output: str) -> str:
 
 
 def child_environment(**changes: str) -> dict[str, str]:
-    """Our environment, less what would lead another Python to the wrong packages."""
-    kept = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    return {**kept, **changes}
+    """Our variables, less those that lead Python to other packages or forbid it to compile."""
+    unwanted = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE")
+    return {k: v for k, v in os.environ.items() if k not in unwanted} | changes
 
 
 def run_quietly(command: Sequence[str], doing: str, **changes: str) -> None:
@@ -64,6 +65,7 @@ def run_quietly(command: Sequence[str], doing: str, **changes: str) -> None:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            close_fds=False,  # to hand on the lock that the set-up holds
         )
     except OSError as error:
         raise SetUpError(f"{doing} failed: {command[0]} did not start ({error}).") from error
@@ -80,13 +82,12 @@ def run_quietly(command: Sequence[str], doing: str, **changes: str) -> None:
 
 
 def show_step(line: str) -> None:
-    """On a terminal, show which package pip is at: a long download should not look stuck."""
-    step = re.match(r"(Collecting|Installing collected packages|Downloading)\b[: ]*(\S*)", line)
-    if step and sys.stdout.isatty():
-        name = "" if step[1].startswith("Installing") else step[2].rsplit("/", 1)[-1]
-        print(f"\r\033[K  {step[1]} {name}"[:78], end="", flush=True)
+    """On a terminal, show what pip is at: a long download should not look stuck."""
+    steps = ("Collecting", "Downloading", "Using cached", "Installing")
+    if sys.stdout.isatty() and line.strip().startswith(steps):
+        print(f"  {line.strip()}".ljust(WIDTH)[:WIDTH], end="\r", flush=True)
 
 
 def clear_step() -> None:
     if sys.stdout.isatty():
-        print("\r\033[K", end="", flush=True)
+        print(" " * WIDTH, end="\r", flush=True)

@@ -38,7 +38,11 @@ NEEDS_OF_CUDA = "lock-cuda.txt"
 # What there is to download, by system; torch alone is 80 MB (macOS) to 530 MB (Linux with CUDA).
 SIZES = {"lock.txt": "150 to 700 MB", "lock-test.txt": "up to 300 MB", NEEDS_OF_CUDA: "2.2 GB"}
 
-EXACTLY = ("--require-hashes", "--no-deps", "--only-binary", ":all:", "--requirement")
+# Not compiled: Python does that faster, for what is used only, when it is first used.
+EXACTLY = (
+    *("--require-hashes", "--no-deps", "--no-compile"),
+    *("--only-binary", ":all:", "--requirement"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,20 +91,16 @@ def set_up(env: Environment, locks: Sequence[str]) -> None:
 
 def make(env: Environment, locks: Sequence[str]) -> None:
     started = time.monotonic()
-    finished_before = read_stamp(env).get("home") == home(env)
+    done = read_stamp(env)
     env.stamp.unlink(missing_ok=True)
-    if not finished_before:
+    if done.get("home") != home(env):
+        done = {"home": home(env)}
         make_folder(env)
-    if env.system == "linux":
-        install_torch_without_cuda(env)
-    for name in locks:
-        install(env, name)
-    if torch_wants_cuda(env):
-        install(env, NEEDS_OF_CUDA)
+    wanted = contents(env, locks)
+    install_packages(env, [name for name in locks if done.get(name) != wanted[name]])
     say("Installing Dualscope itself ...")
-    here = ["--no-deps", "--no-index", "--no-build-isolation", "--editable", str(env.root)]
-    run_pip(env, *here)
-    write_stamp(env, locks)
+    run_pip(env, "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(env.root))
+    write_stamp(env, done | wanted)
     say(f"Set up in {time.monotonic() - started:.0f} s.")
 
 
@@ -111,18 +111,28 @@ def make_folder(env: Environment) -> None:
         say("Removing an environment that is unfinished or of another Python ...")
         if Path(sys.prefix).resolve() == env.folder.resolve():
             raise SetUpError(
-                "This Python is the one in .venv, which has to be made anew: please "
-                'type "deactivate", then the same command again.'
+                "This Python is the one in .venv, which has to be made anew: please type "
+                '"deactivate", then the same command again.'
             )
         try:
             shutil.rmtree(env.folder)
         except OSError as error:
             raise SetUpError(
-                f"{env.folder} cannot be removed ({error.strerror}). Close Dualscope "
-                "and run the same command again."
+                f"{env.folder} cannot be removed ({error.strerror}): close Dualscope, then run "
+                "the same command again."
             ) from error
     say("Making the private environment .venv ...")
     run_quietly([sys.executable, "-m", "venv", str(env.folder)], "Making the environment")
+
+
+def install_packages(env: Environment, locks: Sequence[str]) -> None:
+    torch_on_linux = "lock.txt" in locks and env.system == "linux"
+    if torch_on_linux:
+        install_torch_without_cuda(env)
+    for name in locks:
+        install(env, name)
+    if torch_on_linux and torch_wants_cuda(env):
+        install(env, NEEDS_OF_CUDA)
 
 
 def install(env: Environment, name: str) -> None:
@@ -139,18 +149,16 @@ def install_torch_without_cuda(env: Environment) -> None:
         say("None on offer: it will be the one with CUDA.")
 
 
+def torch_wants_cuda(env: Environment) -> bool:
+    found = importlib.metadata.distributions(name="torch", path=[str(env.packages)])
+    requirements = [line for torch in found for line in torch.requires or ()]
+    return any(line.startswith(("nvidia-", "cuda-")) for line in requirements)
+
+
 def run_pip(env: Environment, *arguments: str) -> None:
     # the user's pip settings (index, proxy, certificates) hold, except these
     settings = {"PIP_USER": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1"}
     run_quietly(env.pip_install(*arguments), "Installing", **settings)
-
-
-def torch_wants_cuda(env: Environment) -> bool:
-    found = importlib.metadata.distributions(name="torch", path=[str(env.packages)])
-    requirements = [line for torch in found for line in torch.requires or ()]
-    return env.system == "linux" and any(
-        line.startswith(("nvidia-", "cuda-")) for line in requirements
-    )
 
 
 def home(env: Environment) -> str:
@@ -158,7 +166,7 @@ def home(env: Environment) -> str:
     return f"Python 3.{sys.version_info.minor} of {sys.base_prefix} for {env.root}"
 
 
-def contents(env: Environment, locks: Sequence[str]) -> dict[str, str]:
+def contents(env: Environment, locks: Sequence[str]) -> dict[str, object]:
     files = [env.root / "pyproject.toml", *map(env.lock, locks)]
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
@@ -171,10 +179,9 @@ def read_stamp(env: Environment) -> dict[str, object]:
     return stamp if isinstance(stamp, dict) else {}
 
 
-def write_stamp(env: Environment, locks: Sequence[str]) -> None:
+def write_stamp(env: Environment, done: dict[str, object]) -> None:
     draft = env.stamp.with_suffix(".partial")
-    text = json.dumps({"home": home(env), **contents(env, locks)}, indent=1)
-    draft.write_text(text, encoding="utf-8")
+    draft.write_text(json.dumps(done, indent=1), encoding="utf-8")
     os.replace(draft, env.stamp)
 
 
@@ -185,8 +192,12 @@ def is_ready(env: Environment, locks: Sequence[str]) -> bool:
 
 @contextmanager
 def only_one_at_a_time(path: Path) -> Iterator[None]:
-    """Hold the file's lock, waiting for it; the system frees it however its holder ends."""
+    """Hold the file's lock, waiting for it; the system frees it however its holder ends.
+
+    Programs started meanwhile inherit it: a pip that outlives us is waited for, too.
+    """
     with path.open("a") as file:
+        os.set_inheritable(file.fileno(), True)
         if not try_lock(file):
             say("Another set-up of this folder is running; waiting for it to end ...")
             while not try_lock(file):
@@ -213,4 +224,6 @@ else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError:  # a file system without locks
+            return True
         return True

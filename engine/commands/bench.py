@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import time
 from collections.abc import Callable
@@ -153,7 +154,7 @@ def _scikit_image(geometry: CTGeometry, image: torch.Tensor) -> Callable[[], obj
 
 def solvers(prior: str, rounds: int) -> list[dict[str, Any]]:
     """Where an outer iteration's time goes, for the paper's two CT settings."""
-    cases = {
+    cases: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         "SVCT-20, 20 CG": ({"views": 20}, {"cg_iterations": 20}),
         "LACT-90, 100 CG": ({"views": 90, "angular_range": 90.0}, {"cg_iterations": 100}),
         "LACT-90, 20 filtered CG": (
@@ -170,7 +171,7 @@ def solvers(prior: str, rounds: int) -> list[dict[str, Any]]:
         for iteration in make_run(prepare(job)):
             steps.append(iteration.seconds)
             marks.append(time.perf_counter())
-        wall = [b - a for a, b in zip(marks, marks[1:], strict=False)]
+        wall = [b - a for a, b in itertools.pairwise(marks)]
         median = {
             name: 1e3 * sorted(step[name] for step in steps[1:])[len(wall) // 2]
             for name in ("data", "sh", "denoiser")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -67,10 +68,8 @@ def run(options: argparse.Namespace) -> int:
             prepared = prepare(job, source, problem)
             problem = prepared.problem
             done = make_run(prepared, control=control)
-            try:
+            with contextlib.suppress(StepFailed):  # its row says so; the others still count
                 follow(done, quiet=options.quiet)
-            except StepFailed:
-                pass  # its row says so; the others still count
             if control.cancelled:
                 break
             runs.append(done)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import os
 import tempfile
 from collections.abc import Callable
@@ -31,6 +33,13 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
         raise DualscopeError(f"Cannot write {path}: {error.strerror}.") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_partials(path: Path) -> None:
+    """Clear what killed writers of ``path`` left behind; for its only writer to call."""
+    for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):
+        with contextlib.suppress(OSError):
+            partial.unlink()
 
 
 def write_bytes_atomic(path: Path, content: bytes) -> None:

@@ -40,6 +40,7 @@ def open_input(
 ) -> ImageInput:
     """Open ``demo:ct``, ``demo:mri`` (``demo:ct:SEED`` for another phantom) or a ``.npy`` file."""
     if text.startswith("demo:"):
+        parse_slices(slices, 1)
         return _open_demo(text)
     path = Path(text)
     if not path.exists():
@@ -97,14 +98,14 @@ def _from_array(
     if not np.isfinite(array).all():
         raise RequestError(f"{name} holds NaN or infinite values.")
     if modality == "MR":
-        image = torch.from_numpy(np.ascontiguousarray(array, dtype=np.complex64))
+        image = torch.from_numpy(np.array(array, dtype=np.complex64))
         images = torch.view_as_real(image).movedim(-1, 1).contiguous()
         return ImageInput(images, "MR", pixel_mm, digest, name)
     if is_complex:
         raise RequestError(f"{name} is complex: it is no CT image (use --modality mr).")
     if unit is None:
         raise RequestError(f"{name} has no unit: say --unit hu, mu or normalised.")
-    images = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))[:, None]
+    images = torch.from_numpy(np.array(array, dtype=np.float32))[:, None]
     if unit == "mu":
         images = mu_to_hu(images)
     elif unit == "normalised":

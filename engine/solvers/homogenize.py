@@ -26,7 +26,8 @@ class HomogenizeSettings(Settings):
 
     sh_amplitude: str = setting(
         "gaussian",
-        "Missing power drawn as Gaussian noise, or as unit-modulus phases (the paper's Algorithm 2).",
+        "Missing power drawn as Gaussian noise, or with fixed modulus and random phase "
+        "(the paper's Algorithm 2).",
         choices=("gaussian", "phase"),
     )
     sh_kernel: str = setting(

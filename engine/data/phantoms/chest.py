@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from engine.data.phantoms import bones
@@ -97,7 +99,13 @@ def nodules(body: Body) -> None:
         shape = blob(rng, centre[0], centre[1], radius, radius, 0.0, 0.05)
         body.organ(shape, hu, "lesion", texture=6.0)
         kind = "solid lung nodule" if solid else "ground-glass lung nodule"
-        body.add_lesion(kind, centre, radius, float(hu - LUNG_HU))
+        depth_mm = (body.canvas.place(centre)[0, 1] / body.size - 0.5) * body.fov_mm
+        body.add_lesion(kind, centre, radius, float(hu - _lung_hu(depth_mm)))
+
+
+def _lung_hu(y_mm: Any) -> Any:
+    """The lung of a patient lying on the back is denser below."""
+    return LUNG_HU + 0.28 * (y_mm - 10)
 
 
 def _lungs(body: Body, cavity: Array) -> Array:
@@ -105,7 +113,7 @@ def _lungs(body: Body, cavity: Array) -> Array:
     rng = body.rng("lungs")
     _, y = canvas.grid()
     texture = body.field("lung", 4.0, 25.0)
-    value = LUNG_HU + 0.28 * (y - 10) + 34 * texture + 16 * body.soft
+    value = _lung_hu(y) + 34 * texture + 16 * body.soft
     both = []
     for side in (-1.0, 1.0):
         shape = smooth(np.asarray(LUNG) * [side, 1.0])

@@ -1,0 +1,1 @@
+"""Networks that estimate noise-free images, each constructed from plain keyword arguments."""

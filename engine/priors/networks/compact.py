@@ -1,0 +1,202 @@
+"""A compact U-Net for computers without a GPU.
+
+The image is first folded into channels (pixel unshuffle), so that the widest maps, whose cost on
+a CPU is memory traffic rather than arithmetic, are small. Residual blocks are conditioned on the
+noise level by a scale and a shift; attention at the coarsest levels sees the whole image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+CHANNELS_PER_GROUP = 8
+CHANNELS_PER_HEAD = 32
+
+
+def zeroed(module: nn.Module) -> nn.Module:
+    """The module with all its parameters at 0, so that a residual branch starts as nothing."""
+    for parameter in module.parameters():
+        nn.init.zeros_(parameter)
+    return module
+
+
+def group_norm(channels: int) -> nn.GroupNorm:
+    return nn.GroupNorm(channels // CHANNELS_PER_GROUP, channels, eps=1e-5)
+
+
+class NoiseEmbedding(nn.Module):
+    """c_noise -> a vector: sines and cosines of slowly rising frequency, then two layers.
+
+    c_noise = ln(sigma)/4 stays within about [-1.6, 1.1]; the denoiser changes smoothly along
+    it, so the highest frequency is kept low enough to interpolate between trained levels.
+    """
+
+    frequencies: Tensor
+
+    def __init__(self, width: int, terms: int = 16) -> None:
+        super().__init__()
+        frequencies = math.pi * torch.logspace(-2, 3, terms, base=2.0)
+        self.register_buffer("frequencies", frequencies, persistent=False)
+        self.layer0 = nn.Linear(2 * terms, width)
+        self.layer1 = nn.Linear(width, width)
+
+    def forward(self, c_noise: Tensor) -> Tensor:
+        phase = c_noise[:, None] * self.frequencies
+        features = torch.cat([phase.cos(), phase.sin()], dim=1)
+        return F.silu(self.layer1(F.silu(self.layer0(features))))
+
+
+def full_precision(x: Tensor) -> torch.autocast:
+    """Switches autocast off, for matrix products.
+
+    They are a small part of the work, and the bfloat16 product of some CPU libraries trusts
+    instructions that a virtual machine announces but does not allow, which ends the process.
+    Convolutions go through oneDNN, which asks the operating system first.
+    """
+    return torch.autocast(x.device.type, enabled=False)
+
+
+class ResidualBlock(nn.Module):
+    """x + conv(silu(norm(conv(silu(norm x))) * (1 + scale) + shift)), scale and shift by noise."""
+
+    def __init__(self, channels: int, embedding: int) -> None:
+        super().__init__()
+        self.norm0 = group_norm(channels)
+        self.conv0 = nn.Conv2d(channels, channels, 3, padding=1)
+        self.affine = zeroed(nn.Linear(embedding, 2 * channels))
+        self.norm1 = group_norm(channels)
+        self.conv1 = zeroed(nn.Conv2d(channels, channels, 3, padding=1))
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        h = self.conv0(F.silu(self.norm0(x)))
+        with full_precision(x):
+            affine = self.affine(embedding).to(h.dtype)
+        scale, shift = affine[:, :, None, None].chunk(2, dim=1)
+        h = F.silu(torch.addcmul(shift, self.norm1(h), 1 + scale))
+        return x + self.conv1(h)
+
+
+class Attention(nn.Module):
+    """x + self-attention over all pixels of the map, with heads of 32 channels."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.heads = channels // CHANNELS_PER_HEAD
+        self.norm = group_norm(channels)
+        self.qkv = nn.Conv2d(channels, 3 * channels, 1)
+        self.proj = zeroed(nn.Conv2d(channels, channels, 1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, channels, height, width = x.shape
+        qkv = self.qkv(self.norm(x)).permute(0, 2, 3, 1)
+        qkv = qkv.reshape(batch, height * width, 3, self.heads, CHANNELS_PER_HEAD)
+        with full_precision(x):
+            q, k, v = qkv.permute(2, 0, 3, 1, 4).float()
+            h = F.scaled_dot_product_attention(q, k, v)
+        h = h.transpose(1, 2).reshape(batch, height, width, channels).permute(0, 3, 1, 2)
+        return x + self.proj(h)
+
+
+class Level(nn.Module):
+    """The residual blocks of one resolution, each followed by attention if asked for."""
+
+    def __init__(self, channels: int, embedding: int, blocks: int, attention: bool) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ResidualBlock(channels, embedding) for _ in range(blocks))
+        self.attention = nn.ModuleList(
+            Attention(channels) for _ in range(blocks if attention else 0)
+        )
+
+    def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        for i, block in enumerate(self.blocks):
+            x = block(x, embedding)
+            if self.attention:
+                x = self.attention[i](x)
+        return x
+
+
+class CompactUNet(nn.Module):
+    """F(x, c_noise) for images of any size.
+
+    Parameters
+    ----------
+    channels
+        Of the image: 1 for CT, 2 (real, imaginary) for MR.
+    widths
+        Channels of each level, finest first; the resolution halves from one to the next.
+        Multiples of 32.
+    blocks
+        Residual blocks per level, on the way down and again on the way up; the coarsest level
+        has them once.
+    attention
+        Indices of the levels with self-attention.
+    unshuffle
+        The image is folded by this factor before the first level.
+    embedding
+        Width of the noise embedding.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        widths: Sequence[int] = (64, 128, 192),
+        blocks: Sequence[int] = (1, 1, 2),
+        attention: Sequence[int] = (),
+        unshuffle: int = 4,
+        embedding: int = 128,
+    ) -> None:
+        super().__init__()
+        self.channels, self.unshuffle = channels, unshuffle
+        self.multiple = unshuffle * 2 ** (len(widths) - 1)
+        folded = channels * unshuffle**2
+        self.embed = NoiseEmbedding(embedding)
+        self.stem = nn.Conv2d(folded, widths[0], 3, padding=1)
+        levels = [
+            Level(width, embedding, count, i in attention)
+            for i, (width, count) in enumerate(zip(widths, blocks, strict=True))
+        ]
+        self.encoder = nn.ModuleList(levels)
+        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        self.down = nn.ModuleList(nn.Conv2d(4 * fine, coarse, 1) for fine, coarse in pairs)
+        self.up = nn.ModuleList(nn.Conv2d(coarse, 4 * fine, 1) for fine, coarse in pairs)
+        self.fuse = nn.ModuleList(nn.Conv2d(2 * fine, fine, 1) for fine, _ in pairs)
+        self.decoder = nn.ModuleList(
+            Level(width, embedding, count, i in attention)
+            for i, (width, count) in enumerate(zip(widths[:-1], blocks[:-1], strict=True))
+        )
+        self.norm = group_norm(widths[0])
+        self.head = zeroed(nn.Conv2d(widths[0], folded, 3, padding=1))
+
+    def forward(self, x: Tensor, c_noise: Tensor) -> Tensor:
+        height, width = x.shape[-2:]
+        x = F.pixel_unshuffle(pad_to_multiple(x, self.multiple), self.unshuffle)
+        with full_precision(x):
+            embedding = self.embed(c_noise.float())
+        h = self.stem(x.contiguous(memory_format=torch.channels_last))
+        skips: list[Tensor] = []
+        for i, level in enumerate(self.encoder):
+            h = level(h, embedding)
+            if i < len(self.down):
+                skips.append(h)
+                h = self.down[i](F.pixel_unshuffle(h, 2))
+        for i in reversed(range(len(self.decoder))):
+            h = F.pixel_shuffle(self.up[i](h), 2)
+            h = self.fuse[i](torch.cat([h, skips[i]], dim=1))
+            h = self.decoder[i](h, embedding)
+        h = self.head(F.silu(self.norm(h)))
+        return F.pixel_shuffle(h, self.unshuffle)[..., :height, :width]
+
+
+def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:
+    """Extend to the right and below by reflection (repetition where the image is too small)."""
+    height, width = x.shape[-2:]
+    below, right = -height % multiple, -width % multiple
+    if not below and not right:
+        return x
+    mode = "reflect" if below < height and right < width else "replicate"
+    return F.pad(x, (0, right, 0, below), mode=mode)

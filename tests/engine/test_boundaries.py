@@ -1,0 +1,36 @@
+"""The engine knows no Qt, and starting it does not load what it does not need."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def imports(folder):
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: relative import"
+                yield path, node.module or ""
+
+
+def test_the_engine_never_imports_qt_or_the_app():
+    for path, module in imports("engine"):
+        assert module.split(".")[0] not in {"PySide6", "pyqtgraph", "qasync", "app"}, path
+
+
+def test_the_app_does_no_maths():
+    for path, module in imports("app"):
+        assert module.split(".")[0] not in {"torch", "scipy"}, path
+
+
+def test_gpl_plug_ins_are_not_imported_by_default():
+    code = (
+        "import sys, engine.cli, engine.job, engine.commands.doctor as d; d.examine();"
+        "assert not {'astra', 'torch_radon'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)

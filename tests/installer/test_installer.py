@@ -1,0 +1,493 @@
+"""The set-up on a fresh machine, without the network: pip, apt and dpkg are stand-ins."""
+
+import ast
+import re
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from installer import cli, console, environment, system
+from installer.console import SetUpError
+from installer.environment import APPLICATION, WITH_TESTS, Environment, set_up
+
+ROOT = Path(__file__).resolve().parents[2]
+LOCKS = ("lock.txt", "lock-test.txt", "lock-cpu.txt", "lock-cuda.txt")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="the stand-ins are shell scripts")
+
+
+@pytest.fixture
+def env(tmp_path):
+    """A checkout in a folder with a space, on Linux."""
+    root = tmp_path / "my checkout"
+    (root / "installer").mkdir(parents=True)
+    (root / "pyproject.toml").write_text("[project]\n")
+    for name in LOCKS:
+        (root / "installer" / name).write_text(f"{name.removesuffix('.txt')}==1\n")
+    return Environment(root, "linux")
+
+
+@pytest.fixture
+def programs(env, monkeypatch):
+    """What the set-up runs, in order, instead of running it."""
+    started = []
+
+    def stand_in(command, doing, **changes):
+        started.append(command)
+        if "venv" in command:
+            env.program("python").parent.mkdir(parents=True)
+            env.program("python").touch()
+
+    monkeypatch.setattr(environment, "run_quietly", stand_in)
+    return started
+
+
+def installed(programs):
+    return [Path(command[-1]).name for command in programs if "pip" in command]
+
+
+# the Python it is started with
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 14), (3, 14, 0)])
+def test_another_python_is_told_in_one_sentence_which_one_to_use(version):
+    start = f"import runpy, sys; sys.version_info = {version}; "
+    start += "runpy.run_module('installer', run_name='__main__')"
+    result = subprocess.run([sys.executable, "-c", start], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 1
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert "needs Python 3.11, 3.12 or 3.13" in line
+    assert f"this is Python {version[0]}.{version[1]}" in line
+
+
+def test_an_old_python_can_read_the_entry_file():
+    for name in ("__init__.py", "__main__.py"):
+        tree = ast.parse((ROOT / "installer" / name).read_text(), feature_version=(3, 4))
+        assert not any(isinstance(node, ast.JoinedStr | ast.AnnAssign) for node in ast.walk(tree))
+
+
+# the environment
+
+
+def test_a_fresh_set_up_makes_the_environment_and_installs_the_project_last(env, programs):
+    set_up(env, APPLICATION)
+    assert programs[0] == [sys.executable, "-m", "venv", str(env.folder)]
+    assert installed(programs) == ["lock-cpu.txt", "lock.txt", "my checkout"]
+    assert environment.is_ready(env, APPLICATION)
+    assert not environment.is_ready(env, WITH_TESTS)
+
+
+def test_packages_are_installed_only_as_locked(env, programs):
+    set_up(env, WITH_TESTS)
+    for command in programs[1:-1]:
+        assert {"--require-hashes", "--no-deps"} <= set(command)
+
+
+def test_a_second_run_starts_nothing(env, programs):
+    set_up(env, WITH_TESTS)
+    programs.clear()
+    set_up(env, WITH_TESTS)
+    set_up(env, APPLICATION)
+    assert programs == []
+
+
+def test_the_test_tools_are_added_to_a_finished_environment(env, programs):
+    set_up(env, APPLICATION)
+    programs.clear()
+    set_up(env, WITH_TESTS)
+    assert installed(programs) == ["lock-test.txt", "my checkout"]
+    assert len(programs) == 2
+
+
+def test_a_changed_lock_is_installed_over_a_finished_environment(env, programs):
+    set_up(env, APPLICATION)
+    programs.clear()
+    env.lock("lock.txt").write_text("numpy==2\n")
+    set_up(env, APPLICATION)
+    assert installed(programs) == ["lock-cpu.txt", "lock.txt", "my checkout"]
+    assert len(programs) == 3
+
+
+def test_a_changed_pyproject_installs_the_project_again(env, programs):
+    set_up(env, APPLICATION)
+    programs.clear()
+    (env.root / "pyproject.toml").write_text("[project]\nname = 'x'\n")
+    set_up(env, APPLICATION)
+    assert installed(programs) == ["my checkout"]
+
+
+def test_another_python_makes_the_environment_anew(env, programs, monkeypatch):
+    set_up(env, APPLICATION)
+    programs.clear()
+    monkeypatch.setattr(sys, "base_prefix", "/another/python")
+    set_up(env, APPLICATION)
+    assert "venv" in programs[0]
+
+
+def test_a_checkout_that_moved_makes_the_environment_anew(env, programs):
+    set_up(env, APPLICATION)
+    moved = Environment(env.root.rename(env.root.with_name("moved")), "linux")
+    assert not environment.is_ready(moved, APPLICATION)
+
+
+def test_a_damaged_stamp_counts_as_none(env, programs):
+    set_up(env, APPLICATION)
+    for damage in ("", "[]", '{"home"'):
+        env.stamp.write_text(damage)
+        assert not environment.is_ready(env, APPLICATION)
+
+
+def test_a_failing_pip_leaves_no_stamp_and_the_next_run_starts_anew(env, programs, monkeypatch):
+    stand_in = environment.run_quietly
+
+    def fail(command, doing, **changes):
+        stand_in(command, doing, **changes)
+        if command[-1].endswith("lock.txt"):
+            raise SetUpError("no network")
+
+    monkeypatch.setattr(environment, "run_quietly", fail)
+    with pytest.raises(SetUpError):
+        set_up(env, APPLICATION)
+    half_made = env.folder / "half-made"
+    half_made.touch()
+    monkeypatch.setattr(environment, "run_quietly", stand_in)
+    set_up(env, APPLICATION)
+    assert not half_made.exists()
+    assert environment.is_ready(env, APPLICATION)
+
+
+# A set-up in a process of its own: argv is the checkout, and how long its "pip" takes.
+SLOW_SET_UP = """
+import sys, time
+from pathlib import Path
+from installer import environment
+
+env = environment.Environment(Path(sys.argv[1]), "linux")
+
+def stand_in(command, doing, **changes):
+    if "venv" in command:
+        env.program("python").parent.mkdir(parents=True)
+        env.program("python").touch()
+    else:
+        (env.folder / "half-made").touch()
+        print("pip", flush=True)
+        time.sleep(float(sys.argv[2]))
+
+environment.run_quietly = stand_in
+environment.set_up(env, environment.APPLICATION)
+"""
+
+
+def start_slow_set_up(env, seconds):
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_SET_UP, str(env.root), str(seconds)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stdout:
+        if line == "pip\n":
+            return process
+    raise AssertionError("the set-up did not get to pip")
+
+
+def test_a_set_up_killed_in_the_middle_is_repaired_by_the_next_run(env, programs):
+    process = start_slow_set_up(env, 60)
+    process.kill()
+    process.communicate()
+    assert (env.folder / "half-made").exists()
+    assert not environment.is_ready(env, APPLICATION)
+    set_up(env, APPLICATION)
+    assert not (env.folder / "half-made").exists()
+    assert environment.is_ready(env, APPLICATION)
+
+
+def test_of_two_runs_at_once_the_second_waits_and_finds_all_done(env, programs, capsys):
+    process = start_slow_set_up(env, 0.3)
+    set_up(env, APPLICATION)
+    assert process.wait(10) == 0
+    process.stdout.close()
+    assert programs == []
+    assert "Another set-up of this folder is running" in capsys.readouterr().out
+
+
+@posix
+def test_a_pip_that_outlives_its_set_up_is_waited_for(tmp_path):
+    lock = tmp_path / "lock"
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from installer import console, environment\n"
+        f"with environment.only_one_at_a_time(Path({str(lock)!r})):\n"
+        "    print('held', flush=True)\n"
+        "    console.run_quietly(['sleep', '0.8'], 'Sleeping')\n"
+    )
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "held\n"
+    time.sleep(0.2)
+    process.kill()
+    process.communicate()
+    with lock.open("a") as file:
+        assert not environment.try_lock(file)
+        time.sleep(0.9)
+        assert environment.try_lock(file)
+
+
+# torch
+
+
+def offer_torch(env, requirement):
+    metadata = env.packages / "torch-2.13.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True, exist_ok=True)
+    metadata.write_text(f"Name: torch\nVersion: 2.13.0\nRequires-Dist: {requirement}\n")
+
+
+def test_what_cuda_needs_is_installed_when_the_torch_that_came_asks_for_it(env, programs):
+    environment.make_folder(env)
+    offer_torch(env, "nvidia-cublas==13.1 ; sys_platform == 'linux'")
+    environment.install_packages(env, APPLICATION)
+    assert installed(programs)[-1] == "lock-cuda.txt"
+
+
+def test_a_torch_without_cuda_brings_none_of_it(env, programs):
+    environment.make_folder(env)
+    offer_torch(env, "sympy>=1.13")
+    environment.install_packages(env, WITH_TESTS)
+    assert installed(programs) == ["lock-cpu.txt", "lock.txt", "lock-test.txt"]
+
+
+def test_where_no_torch_without_cuda_is_offered_the_set_up_goes_on(env, programs, monkeypatch):
+    stand_in = environment.run_quietly
+
+    def nothing_offered(command, doing, **changes):
+        stand_in(command, doing, **changes)
+        if command[-1].endswith("lock-cpu.txt"):
+            raise SetUpError("No matching distribution found")
+
+    monkeypatch.setattr(environment, "run_quietly", nothing_offered)
+    set_up(env, APPLICATION)
+    assert environment.is_ready(env, APPLICATION)
+
+
+@pytest.mark.parametrize("platform", ["win32", "darwin"])
+def test_other_systems_have_one_torch(env, programs, platform):
+    elsewhere = Environment(env.root, platform)
+    environment.install_packages(elsewhere, APPLICATION)
+    assert installed(programs) == ["lock.txt"]
+
+
+# commands on each system
+
+
+@pytest.mark.parametrize(
+    ("platform", "python"),
+    [
+        ("linux", ".venv/bin/python"),
+        ("darwin", ".venv/bin/python"),
+        ("win32", ".venv/Scripts/python.exe"),
+    ],
+)
+def test_the_environments_own_python_runs_pip_and_pytest(env, platform, python):
+    here = Environment(env.root, platform)
+    assert here.pip_install("x")[0] == str(env.root / python)
+    command, variables = cli.pytest_job(here, ["-k", "cg"])
+    assert command[0] == str(env.root / python)
+    assert command[-2:] == ["-k", "cg"]
+    assert variables["QT_QPA_PLATFORM"] == "offscreen"
+
+
+def test_the_demo_may_be_run_again_over_its_own_files(env):
+    command = cli.main_job(env, env.root / "demo-output", display=True)
+    assert command[:3] == [str(env.program("dualscope")), "reconstruct", "demo:ct"]
+    assert "--overwrite" in command
+    assert str(env.root / "demo-output" / "dualscope-demo.png") in command
+
+
+def test_the_demo_opens_the_window_once_there_is_one_and_a_display(env):
+    (env.root / "app").mkdir()
+    (env.root / "app" / "main.py").touch()
+    assert cli.main_job(env, env.root, display=True)[1:] == ["gui", "--demo", "ct"]
+    assert cli.main_job(env, env.root, display=False)[1] == "reconstruct"
+
+
+def test_only_linux_can_lack_a_display():
+    assert cli.has_display("win32", {})
+    assert cli.has_display("darwin", {})
+    assert cli.has_display("linux", {"WAYLAND_DISPLAY": "wayland-0"})
+    assert not cli.has_display("linux", {"DISPLAY": ""})
+
+
+@pytest.mark.parametrize(
+    ("failing", "code"), [((), 0), (("mypy",), 1), (("pytest",), 5), (("ruff", "pytest"), 5)]
+)
+def test_the_test_command_fails_when_any_check_fails(env, monkeypatch, capsys, failing, code):
+    order = []
+
+    def stand_in(command, **options):
+        order.append(command[2])
+        returncode = 5 if command[2] in failing else 0
+        return subprocess.CompletedProcess(command, returncode)
+
+    monkeypatch.setattr(cli.subprocess, "run", stand_in)
+    assert cli.run_tests(env, []) == code
+    assert order == ["ruff", "ruff", "mypy", "pytest"]
+
+
+# failures, for people
+
+
+def test_a_failing_program_shows_its_last_lines_and_what_to_do():
+    program = "print('noise\\n' * 50); print('[Errno 28] No space left on device'); exit(3)"
+    with pytest.raises(SetUpError) as failure:
+        console.run_quietly([sys.executable, "-c", program], "Installing")
+    message = str(failure.value)
+    assert message.count("noise") < 20
+    assert message.endswith(
+        "Installing failed. The disk is full: about 3 GB are needed, 8 GB with CUDA."
+    )
+
+
+def test_a_quiet_program_stays_quiet(capfd):
+    console.run_quietly([sys.executable, "-c", "print('noise')"], "Installing")
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("output", "word"),
+    [
+        ("NewConnectionError: Temporary failure in name resolution", "network"),
+        ("ERROR: No matching distribution found for torch==2.13.0", "Supported"),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES", "differs"),
+        ("something new", "report"),
+    ],
+)
+def test_the_advice_fits_the_failure(output, word):
+    assert word in console.advice(output)
+
+
+def test_a_failed_set_up_is_the_commands_exit_code(monkeypatch, capsys):
+    def fail():
+        raise SetUpError("Please type: x")
+
+    monkeypatch.setattr(cli, "provide_qt_libraries", fail)
+    assert cli.main([]) == 1
+    assert capsys.readouterr().err == "Please type: x\n"
+
+
+def test_an_unknown_command_gets_the_two_that_exist(capsys):
+    assert cli.main(["tset"]) == 2
+    assert "python -m installer test" in capsys.readouterr().out
+
+
+# system libraries
+
+
+@pytest.fixture
+def debian(tmp_path, monkeypatch):
+    """A system with nothing but libgl1, the new name of libglib2.0-0, and a removed libegl1."""
+    status = "libgl1 installed\\nlibglib2.0-0t64 installed\\nlibegl1 config-files\\n"
+    calls = tmp_path / "apt-calls"
+    for name, script in {
+        "dpkg-query": f"printf '{status}'; exit 1",
+        "apt-get": f'echo "$DEBIAN_FRONTEND $*" >> "{calls}"; exit ${{APT_FAILS:-0}}',
+    }.items():
+        program = tmp_path / "system" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "system"))
+    return calls
+
+
+@posix
+def test_missing_libraries_are_found_under_their_old_and_new_names(debian):
+    gone = system.missing(system.QT_PACKAGES)
+    assert set(system.QT_PACKAGES) - set(gone) == {"libgl1", "libglib2.0-0"}
+
+
+@posix
+def test_root_gets_the_missing_libraries_without_questions(debian, monkeypatch):
+    monkeypatch.setattr(system, "is_root", lambda: True)
+    system.provide_qt_libraries()
+    update, install = debian.read_text().splitlines()
+    assert update.startswith("noninteractive")
+    assert update.endswith("update")
+    assert "install --yes" in install
+    assert "libxcb-cursor0" in install
+    assert "libgl1 " not in install
+
+
+@posix
+def test_others_are_told_the_line_to_type_and_the_set_up_goes_on(debian, monkeypatch, capsys):
+    monkeypatch.setattr(system, "is_root", lambda: False)
+    system.provide_qt_libraries()
+    assert "sudo apt-get install libegl1 libxkbcommon-x11-0" in capsys.readouterr().out
+    assert not debian.exists()
+
+
+@posix
+def test_a_failing_apt_is_a_warning(debian, monkeypatch, capsys):
+    monkeypatch.setattr(system, "is_root", lambda: True)
+    monkeypatch.setenv("APT_FAILS", "100")
+    system.provide_qt_libraries()
+    assert "Going on without" in capsys.readouterr().out
+
+
+@posix
+def test_debians_missing_venv_module_is_installed_by_root_and_named_to_others(debian, monkeypatch):
+    package = f"python3.{sys.version_info.minor}-venv"
+    monkeypatch.setattr(system, "is_root", lambda: False)
+    with pytest.raises(SetUpError, match=f"sudo apt-get install {package}"):
+        system.provide_venv_module()
+    monkeypatch.setattr(system, "is_root", lambda: True)
+    system.provide_venv_module()
+    assert debian.read_text().splitlines()[-1].endswith(package)
+
+
+def test_a_system_without_apt_is_left_alone(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    system.provide_qt_libraries()
+    assert capsys.readouterr().out == ""
+
+
+# the lock files
+
+
+def pins(name):
+    text = (ROOT / "installer" / name).read_text(encoding="utf-8")
+    return {
+        entry.split("==")[0]: entry
+        for entry in re.split(r"^(?=\w)", text, flags=re.MULTILINE)
+        if not entry.startswith("#")
+    }
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_locked_package_has_a_version_and_hashes(name):
+    assert pins(name)
+    for entry in pins(name).values():
+        assert re.match(r"[\w.-]+==[\w.+]+ ", entry)
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)
+
+
+def test_the_lock_covers_what_the_project_asks_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    def names(requirements):
+        return {re.match(r"[\w-]+", line)[0].lower() for line in requirements}
+
+    assert names(project["dependencies"]) <= pins("lock.txt").keys()
+    assert names(project["optional-dependencies"]["test"]) <= pins("lock-test.txt").keys()
+    # the project is installed without a build environment of its own
+    assert "setuptools" in pins("lock.txt")
+
+
+def test_no_package_is_locked_twice_except_torch_which_agrees_with_itself():
+    names = [package for name in LOCKS for package in pins(name)]
+    assert sorted(names) == sorted([*set(names), "torch"])
+    version = pins("lock.txt")["torch"].split()[0]
+    assert pins("lock-cpu.txt")["torch"].split()[0] == f"{version}+cpu"
