@@ -26,8 +26,9 @@ ADVICE = (
     ),
     (
         r"No matching distribution",
-        "There is no ready-made package for this computer. Supported are Linux (x86_64 with "
-        "glibc 2.34, aarch64 with glibc 2.39), macOS 14 on Apple silicon, and 64-bit Windows.",
+        "Either the package index cannot be reached, or it has nothing for this computer: there "
+        "are packages for Linux (x86_64 with glibc 2.34, aarch64 with glibc 2.39), macOS 14 on "
+        "Apple silicon, and 64-bit Windows.",
     ),
     (r"Permission denied|Access is denied", "Close Dualscope and check who owns this folder."),
 )

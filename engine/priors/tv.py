@@ -56,10 +56,14 @@ def tv_prox(
 
 
 class TVPrior(Prior):
-    """D(x; sigma) = prox of strength * sigma^2 * TV: the MAP denoiser of a TV density."""
+    """D(x; sigma) = prox of strength * sigma * TV.
+
+    A weight proportional to sigma is what removes white noise of SD sigma; at any one level
+    the denoiser is an exact proximal map.
+    """
 
     def __init__(
-        self, intensity: IntensityMap, channels: int, strength: float = 5.0, iterations: int = 60
+        self, intensity: IntensityMap, channels: int, strength: float = 1.2, iterations: int = 30
     ) -> None:
         self.strength, self.iterations = strength, iterations
         details = {"strength": strength, "iterations": iterations}
@@ -78,4 +82,4 @@ class TVPrior(Prior):
         )
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
-        return tv_prox(x, self.strength * sigma**2, self.iterations)[0]
+        return tv_prox(x, self.strength * sigma, self.iterations)[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from engine.errors import RequestError
 from engine.problem import Problem
 from engine.settings import Settings, setting
 from engine.solvers.cg import conjugate_gradients
+from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
@@ -50,7 +50,7 @@ class DataStepSettings(Settings):
         choices=("none", "filtered"),
     )
     preconditioner_floor: float = setting(
-        1e-2,
+        0.02,
         "Smallest eigenvalue the preconditioner divides by, relative to the largest.",
         above=0,
         high=1,
@@ -68,9 +68,11 @@ class DataStep:
     def __init__(self, problem: Problem, settings: DataStepSettings) -> None:
         self.problem, self.settings = problem, settings
         self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
-        self.eigenvalues = (
-            self._circulant_eigenvalues() if settings.preconditioner == "filtered" else None
-        )
+        self.eigenvalues: Tensor | None = None
+        if settings.preconditioner == "filtered":
+            self.eigenvalues = circulant_eigenvalues(
+                self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor
+            )
 
     def rho(self, sigma: float) -> float:
         if self.settings.rho is not None:
@@ -95,36 +97,17 @@ class DataStep:
             start=v,
             iterations=settings.cg_iterations,
             tolerance=settings.cg_tolerance,
-            precondition=self._preconditioner(rho),
+            precondition=circulant_solve(self.eigenvalues, rho)
+            if self.eigenvalues is not None
+            else None,
         )
 
     def _weigh(self, y: Tensor) -> Tensor:
         return y if self.problem.weights is None else self.problem.weights * y
 
+    def _unweighted_normal(self, x: Tensor) -> Tensor:
+        return self.problem.operator.adjoint(self.problem.operator.forward(x))
+
     def normal(self, x: Tensor) -> Tensor:
         """A^T W A x."""
         return self.problem.operator.adjoint(self._weigh(self.problem.operator.forward(x)))
-
-    def _circulant_eigenvalues(self) -> Tensor:
-        """Spectrum of the circulant matrix that shares A^T W A's response at the image centre."""
-        channels, height, width = self.problem.operator.image_shape
-        if channels != 1:
-            raise RequestError("--preconditioner filtered works on real images (CT) only.")
-        point = torch.zeros_like(self.back_projection[:1])
-        point[..., height // 2, width // 2] = 1
-        if self.problem.weights is not None:
-            point = point.expand_as(self.back_projection)
-        response = torch.roll(self.normal(point), (-(height // 2), -(width // 2)), (-2, -1))
-        spectrum = torch.fft.rfft2(response).real
-        floor = self.settings.preconditioner_floor * spectrum.amax((-2, -1), keepdim=True)
-        return torch.maximum(spectrum, floor)
-
-    def _preconditioner(self, rho: float):  # type: ignore[no-untyped-def]
-        if self.eigenvalues is None:
-            return None
-        inverse = 1 / (self.eigenvalues + rho)
-
-        def solve(r: Tensor) -> Tensor:
-            return torch.fft.irfft2(torch.fft.rfft2(r) * inverse, s=r.shape[-2:])
-
-        return solve

@@ -8,6 +8,7 @@ from helpers import relative
 from engine.acquisition import CTAcquisition, MRIAcquisition
 from engine.data.source import ImageInput, open_input, parse_slices
 from engine.errors import RequestError
+from engine.metrics.profiles import evaluate
 from engine.physics.units import (
     MU_WATER_PER_MM,
     hu_to_mu,
@@ -107,3 +108,13 @@ def test_slices_that_select_nothing_are_refused(text):
 def test_demos_differ_by_seed_and_repeat():
     first, again, other = (open_input(f"demo:ct:{s}") for s in (3, 3, 4))
     assert first.sha256 == again.sha256 != other.sha256
+
+
+@pytest.mark.parametrize("geometry", ["parallel", "fan"])
+def test_full_view_fbp_of_the_phantom_exceeds_30_db(geometry):
+    source = open_input("demo:ct")
+    span = 180.0 if geometry == "parallel" else 360.0
+    acquisition = CTAcquisition(views=360, angular_range=span, geometry=geometry)
+    problem = simulate_ct(source, acquisition, MAPS[0], seed=0)
+    image = problem.operator.pseudo_inverse(problem.measurement)
+    assert evaluate("ct-dcpnpdp", image, problem.reference, MAPS[0])["psnr"] > 30

@@ -1,1 +1,38 @@
-"""Networks that estimate noise-free images, each constructed from plain keyword arguments."""
+"""Networks that estimate noise-free images, each built from plain keyword arguments.
+
+An architecture is a name in ``ARCHITECTURES`` with a function that checks keyword arguments
+from an untrusted file and one that builds the network from checked ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from engine.errors import RequestError
+from engine.priors.networks import compact
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """``check`` raises RequestError for arguments that ``build`` could not or should not take."""
+
+    check: Callable[[dict[str, Any]], None]
+    build: Callable[..., nn.Module]
+
+
+ARCHITECTURES = {
+    "compact-unet": Architecture(compact.check_kwargs, compact.CompactUNet),
+}
+
+
+def build_network(name: str, kwargs: dict[str, Any]) -> nn.Module:
+    """The network of that name; unknown names and absurd arguments are refused."""
+    if name not in ARCHITECTURES:
+        known = ", ".join(ARCHITECTURES)
+        raise RequestError(f"Network '{name}' is not known: expected one of {known}.")
+    ARCHITECTURES[name].check(kwargs)
+    return ARCHITECTURES[name].build(**kwargs)

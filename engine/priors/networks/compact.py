@@ -7,15 +7,56 @@ noise level by a scale and a shift; attention at the coarsest levels sees the wh
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from engine.errors import RequestError
+
 CHANNELS_PER_GROUP = 8
 CHANNELS_PER_HEAD = 32
+
+
+# Far beyond anything useful, and small enough that a hostile file cannot exhaust the memory.
+MOST_LEVELS, MOST_BLOCKS, MOST_CHANNELS = 8, 8, 1024
+
+
+def check_kwargs(kwargs: dict[str, Any]) -> None:
+    """Raise RequestError unless these build a network of sane size."""
+    known = {"channels", "widths", "blocks", "attention", "unshuffle", "embedding"}
+    if set(kwargs) != known:
+        odd = sorted(set(kwargs) ^ known)[0]
+        raise RequestError(f"The network's argument '{odd}' is unknown or missing.")
+    widths = _whole(kwargs, "widths", 8, MOST_CHANNELS)
+    blocks = _whole(kwargs, "blocks", 1, MOST_BLOCKS)
+    attention = _whole(kwargs, "attention", 0, len(widths) - 1)
+    for name, high in (("channels", 8), ("unshuffle", 8), ("embedding", MOST_CHANNELS)):
+        _whole({name: [kwargs[name]]}, name, 1, high)
+    if not 1 <= len(widths) <= MOST_LEVELS or len(blocks) != len(widths):
+        raise RequestError(
+            f"The network needs 1 to {MOST_LEVELS} widths and as many blocks, "
+            f"not {len(widths)} and {len(blocks)}."
+        )
+    if any(width % CHANNELS_PER_GROUP for width in widths):
+        raise RequestError(f"The network's widths must be multiples of {CHANNELS_PER_GROUP}.")
+    if any(widths[level] % CHANNELS_PER_HEAD for level in attention):
+        raise RequestError(
+            f"The network's widths must be multiples of {CHANNELS_PER_HEAD} where it attends."
+        )
+
+
+def _whole(kwargs: dict[str, Any], name: str, low: int, high: int) -> list[int]:
+    values = kwargs[name]
+    if not isinstance(values, list | tuple) or not all(
+        type(value) is int and low <= value <= high for value in values
+    ):
+        raise RequestError(f"The network's '{name}' must be whole numbers from {low} to {high}.")
+    return list(values)
 
 
 def zeroed(module: nn.Module) -> nn.Module:
@@ -129,7 +170,7 @@ class CompactUNet(nn.Module):
         Of the image: 1 for CT, 2 (real, imaginary) for MR.
     widths
         Channels of each level, finest first; the resolution halves from one to the next.
-        Multiples of 32.
+        Multiples of 8, and of 32 at levels with attention.
     blocks
         Residual blocks per level, on the way down and again on the way up; the coarsest level
         has them once.
@@ -161,7 +202,7 @@ class CompactUNet(nn.Module):
             for i, (width, count) in enumerate(zip(widths, blocks, strict=True))
         ]
         self.encoder = nn.ModuleList(levels)
-        pairs = list(zip(widths[:-1], widths[1:], strict=True))
+        pairs = list(itertools.pairwise(widths))
         self.down = nn.ModuleList(nn.Conv2d(4 * fine, coarse, 1) for fine, coarse in pairs)
         self.up = nn.ModuleList(nn.Conv2d(coarse, 4 * fine, 1) for fine, coarse in pairs)
         self.fuse = nn.ModuleList(nn.Conv2d(2 * fine, fine, 1) for fine, _ in pairs)

@@ -1,0 +1,1 @@
+"""Training a prior: settings, data, loss, the loop and what it reports."""

@@ -1,0 +1,82 @@
+"""Turning the state of a run into a prior file, its model card and its loss plot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from engine.data.atomic import write_bytes_atomic
+from engine.priors.safetensors_file import PriorHeader, save_prior
+from engine.priors.training.data import Source
+from engine.priors.training.loop import ARCHITECTURE, PRECONDITIONING, Trainer
+from engine.priors.training.report import model_card, write_loss_plot
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What the person who trains says about the prior."""
+
+    name: str
+    description: str
+    training_data: str
+    licence: str
+
+
+def data_sha256(sources: list[Source]) -> str:
+    """One hash for all training slices, in the order of their names."""
+    digest = hashlib.sha256()
+    for source in sorted(sources, key=lambda source: source.name):
+        digest.update(f"{source.name} {source.slices.shape}".encode())
+        digest.update(source.slices.tobytes())
+    return digest.hexdigest()
+
+
+def export(trainer: Trainer, origin: Origin, path: Path) -> None:
+    """Write OUT.safetensors, OUT.md and OUT.png from the averaged weights."""
+    settings = trainer.settings
+    # three standard deviations each way hold 99.7 % of what was seen
+    low, high = (math.exp(settings.p_mean + k * settings.p_std) for k in (-3, 3))
+    average = trainer.average.values
+    source = json.dumps([settings.to_dict(), trainer.data_sha256, trainer.step])
+    count = sum(value.numel() for value in average.values())
+    card = model_card(
+        origin.name,
+        origin.description,
+        settings,
+        trainer.history,
+        {
+            "Training data": origin.training_data,
+            "Licence": origin.licence,
+            "Parameters": f"{count:,}",
+            "Steps": f"{trainer.step:,} of {settings.batch} images",
+            "Training time": f"{trainer.seconds / 3600:.2f} h",
+            "Trained with": f"torch {torch.__version__} on {trainer.device.type}",
+            "Noise levels": f"{low:.2g} to {high:.2g}",
+            "Standard deviation of clean pixels": f"{trainer.denoiser.sigma_data:g}",
+        },
+    )
+    header = PriorHeader(
+        name=origin.name,
+        architecture=ARCHITECTURE,
+        architecture_kwargs=settings.network_kwargs(),
+        preconditioning=PRECONDITIONING,
+        sigma_data=trainer.denoiser.sigma_data,
+        sigma_min=float(f"{low:.2g}"),
+        sigma_max=float(f"{high:.2g}"),
+        channels=settings.channels,
+        intensity=settings.intensity.to_dict(),
+        native_size=settings.size,
+        training_data=origin.training_data,
+        licence=origin.licence,
+        source_sha256=hashlib.sha256(source.encode()).hexdigest(),
+        description=origin.description,
+        model_card=card,
+    )
+    save_prior(path, header, average)
+    write_bytes_atomic(path.with_suffix(".md"), card.encode())
+    write_loss_plot(path.with_suffix(".png"), trainer.history)

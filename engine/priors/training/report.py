@@ -1,0 +1,155 @@
+"""What a run leaves for people to read: a progress line, a loss plot, a model card."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from PIL import Image, ImageDraw
+
+from engine.data.atomic import write_atomic
+from engine.priors.training.checkpoint import History
+from engine.priors.training.loop import Progress
+from engine.priors.training.settings import TrainingSettings
+
+SHOWN_SIGMAS = ("0.1", "0.2", "0.5")
+LOG_SECONDS = 30.0
+
+
+class ProgressLine:
+    """Step, loss, speed, time left and last validation: one line that rewrites itself.
+
+    When the output is not a terminal, a new line every half minute.
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = stream or sys.stderr
+        self.loss: float | None = None
+        self.shown = 0.0
+        self.recent: list[tuple[float, Progress]] = []
+
+    def update(self, now: Progress, validation: dict[str, float] | None) -> None:
+        self.loss = now.loss if self.loss is None else 0.98 * self.loss + 0.02 * now.loss
+        terminal = self.stream.isatty()
+        clock = time.monotonic()
+        if clock - self.shown < (0.5 if terminal else LOG_SECONDS) and now.fraction < 1:
+            return
+        self.shown = clock
+        self.recent = [*self.recent[-9:], (clock, now)]
+        text = self.text(now, validation)
+        self.stream.write(f"\r{text}\x1b[K" if terminal else f"{text}\n")
+        self.stream.flush()
+
+    def text(self, now: Progress, validation: dict[str, float] | None) -> str:
+        """Speed and time left are those of the last few lines: a shared computer varies."""
+        (first_clock, first), (last_clock, _) = self.recent[0], self.recent[-1]
+        passed = last_clock - first_clock
+        speed = (now.step - first.step) / passed if passed else 0.0
+        gained = now.fraction - first.fraction
+        left = f"{_clock(passed * (1 - now.fraction) / gained)} left" if gained else "..."
+        parts = [f"step {now.step}/{now.steps}", f"loss {self.loss:.4f}", f"{speed:.2f} it/s", left]
+        if validation:
+            known = [s for s in SHOWN_SIGMAS if s in validation]
+            figures = "/".join(f"{validation[s]:.2f}" for s in known)
+            parts.append(f"val {figures} dB at sigma {'/'.join(known)}")
+        return "  ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, second = divmod(max(round(seconds), 0), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"
+
+
+def write_loss_plot(path: Path, history: History, size: tuple[int, int] = (900, 480)) -> None:
+    """Loss (log scale) over steps, as grey windows and a smooth curve, and the validation PSNR."""
+    image = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(image)
+    half = (size[0] - 20) // 2
+    smooth: list[tuple[float, float]] = []
+    for step, loss in history.losses:
+        before = smooth[-1][1] if smooth else loss
+        smooth.append((step, 0.9 * before + 0.1 * loss))
+    losses = [(float(step), loss) for step, loss in history.losses]
+    curves = [(losses, "#c8c8c8"), (smooth, "#1f5fa8")]
+    _panel(draw, (10, 10, half, size[1] - 20), "training loss (log scale)", curves, log=True)
+    colours = ("#5e3c99", "#1f5fa8", "#1b9e77", "#c08000", "#d95f02", "#c02020", "#800000")
+    validation = [
+        ([(float(step), psnr[sigma]) for step, psnr in history.validations], colour)
+        for sigma, colour in zip(_sigmas(history), colours, strict=False)
+    ]
+    title = "validation PSNR in dB, sigma " + ", ".join(_sigmas(history))
+    _panel(draw, (half + 10, 10, size[0] - 10, size[1] - 20), title, validation, log=False)
+    write_atomic(path, lambda stream: image.save(stream, format="PNG"))
+
+
+def _sigmas(history: History) -> list[str]:
+    return list(history.validations[-1][1]) if history.validations else []
+
+
+def _panel(
+    draw: ImageDraw.ImageDraw,
+    box: tuple[int, int, int, int],
+    title: str,
+    curves: Sequence[tuple[list[tuple[float, float]], str]],
+    log: bool,
+) -> None:
+    left, top, right, bottom = box[0] + 50, box[1] + 20, box[2] - 10, box[3] - 10
+    draw.text((left, box[1]), title, fill="black")
+    draw.rectangle((left, top, right, bottom), outline="#808080")
+    points = [point for curve, _ in curves for point in curve]
+    if not points:
+        return
+    scale = math.log10 if log else float
+    last = max(step for step, _ in points) or 1.0
+    heights = [scale(max(value, 1e-9)) for _, value in points]
+    low, high = min(heights), max(heights)
+    span = (high - low) or 1.0
+
+    def place(step: float, value: float) -> tuple[float, float]:
+        height = (scale(max(value, 1e-9)) - low) / span
+        return left + (right - left) * step / last, bottom - (bottom - top) * height
+
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        level = low + share * span
+        y = bottom - (bottom - top) * share
+        draw.line((left, y, right, y), fill="#e8e8e8")
+        text = f"{10**level:.3g}" if log else f"{level:.1f}"
+        draw.text((box[0], y - 6), text, fill="black")
+    draw.text((right - 60, bottom + 2), f"step {last:.0f}", fill="black")
+    for curve, colour in curves:
+        placed = [place(step, value) for step, value in curve]
+        if len(placed) > 1:
+            draw.line(placed, fill=colour, width=2)
+        for x, y in placed if len(placed) < 60 else []:
+            draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
+
+
+def model_card(
+    name: str,
+    description: str,
+    settings: TrainingSettings,
+    history: History,
+    facts: dict[str, str],
+) -> str:
+    """The prior's description in Markdown; ``facts`` are rows of its first table."""
+    lines = [f"# {name}", "", description, ""]
+    lines += ["Research use only: not a medical device.", "", "| | |", "|---|---|"]
+    lines += [f"| {key} | {value} |" for key, value in facts.items()]
+    if history.validations:
+        step, psnr = history.validations[-1]
+        measure = (
+            "HU clipped to +-800, data range 1600 HU"
+            if settings.modality == "ct"
+            else "complex error, peak 1 = the 0.99 quantile of the magnitude"
+        )
+        lines += ["", "## Validation", ""]
+        lines += [f"Denoising PSNR on slices kept apart, after step {step} ({measure}).", ""]
+        lines += ["| sigma | PSNR (dB) |", "|---|---|"]
+        lines += [f"| {sigma} | {value:.2f} |" for sigma, value in psnr.items()]
+    lines += ["", "## Training settings", "", "| setting | value |", "|---|---|"]
+    lines += [f"| {key} | {value} |" for key, value in settings.to_dict().items()]
+    return "\n".join(lines) + "\n"

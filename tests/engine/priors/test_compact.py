@@ -1,0 +1,119 @@
+"""The compact U-Net: any size, the whole image in view, sane arguments only."""
+
+import pytest
+import torch
+
+from engine.errors import RequestError
+from engine.priors.networks import build_network
+from engine.priors.networks.compact import CompactUNet, pad_to_multiple
+
+TINY = {
+    "channels": 1,
+    "widths": [32, 64],
+    "blocks": [1, 1],
+    "attention": [1],
+    "unshuffle": 2,
+    "embedding": 16,
+}
+LEVEL = torch.zeros(1)
+
+
+def awake(network, seed=0):
+    """Random numbers in place of the zeros that a new network starts with."""
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        if not parameter.any():
+            parameter.data.normal_(0, 0.1, generator=generator)
+    return network
+
+
+def tiny(**changes):
+    torch.manual_seed(0)
+    return awake(build_network("compact-unet", {**TINY, **changes}))
+
+
+def test_a_new_network_gives_zero():
+    network = build_network("compact-unet", TINY)
+    assert not network(torch.randn(1, 1, 32, 32), LEVEL).any()
+
+
+@pytest.mark.parametrize("size", [(32, 32), (31, 33), (7, 50), (3, 1), (1, 1)])
+def test_any_size_works_and_is_kept(size):
+    out = tiny()(torch.randn(2, 1, *size), torch.zeros(2))
+    assert out.shape == (2, 1, *size)
+    assert out.isfinite().all()
+
+
+def test_padding_adds_below_and_to_the_right_and_keeps_the_image():
+    x = torch.randn(1, 1, 9, 12)
+    padded = pad_to_multiple(x, 8)
+    assert padded.shape == (1, 1, 16, 16)
+    assert torch.equal(padded[..., :9, :12], x)
+    assert pad_to_multiple(padded, 8) is padded
+
+
+def test_the_noise_level_changes_the_output():
+    network, x = tiny(), torch.randn(1, 1, 16, 16)
+    assert not torch.allclose(network(x, LEVEL), network(x, LEVEL - 1))
+
+
+@pytest.mark.parametrize("attention", [[], [1]])
+def test_attention_sees_the_whole_image(attention):
+    """Group norms are taken out: their statistics would couple all pixels, but only weakly."""
+    network = tiny(attention=attention)
+    for module in list(network.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, torch.nn.GroupNorm):
+                setattr(module, name, torch.nn.Identity())
+    x = torch.randn(1, 1, 64, 64, requires_grad=True)
+    network(x, LEVEL)[0, 0, 0, 0].backward()
+    assert bool(x.grad[..., -4:, -4:].any()) == bool(attention)
+
+
+def test_samples_of_a_batch_do_not_mix():
+    network, x = tiny(), torch.randn(3, 1, 16, 16)
+    levels = torch.tensor([-1.0, 0.0, 0.5])
+    together = network(x, levels)
+    alone = torch.cat([network(x[i : i + 1], levels[i : i + 1]) for i in range(3)])
+    assert torch.allclose(together, alone, atol=1e-5)
+
+
+def test_the_default_sizes_stay_within_the_budget():
+    """A file of 12 MB holds 6 M half-precision numbers."""
+    with torch.device("meta"):
+        network = CompactUNet(2, (96, 160, 224), (2, 2, 2), (2,))
+    assert sum(p.numel() for p in network.parameters()) < 6e6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"widths": [32, 10**9]},
+        {"widths": [32, 33]},
+        {"widths": []},
+        {"widths": "32"},
+        {"widths": [32, 64.0]},
+        {"widths": [32, True]},
+        {"widths": [32] * 50, "blocks": [1] * 50},
+        {"widths": [32, 40]},
+        {"blocks": [1]},
+        {"blocks": [1, 10**6]},
+        {"attention": [2]},
+        {"attention": [-1]},
+        {"attention": None},
+        {"unshuffle": 0},
+        {"unshuffle": 1000},
+        {"channels": -1},
+        {"embedding": 10**9},
+        {"embedding": "16"},
+        {"surprise": 1},
+    ],
+)
+def test_absurd_arguments_are_refused(change):
+    with pytest.raises(RequestError):
+        build_network("compact-unet", {**TINY, **change})
+
+
+def test_an_unknown_network_is_refused():
+    with pytest.raises(RequestError, match="not known"):
+        build_network("os.system", {})
