@@ -1,5 +1,6 @@
 """Training: it learns what is optimal, resumes exactly, and keeps validation data apart."""
 
+import argparse
 import json
 import math
 import os
@@ -50,6 +51,15 @@ TINY = {
 }
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small lose more time to threads waiting for each other than they gain."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def noise_slices(count, size=64, seed=0, low=-500, high=500):
     return np.random.default_rng(seed).integers(low, high, (count, size, size), dtype=np.int16)
 
@@ -80,7 +90,7 @@ def test_a_trained_network_approaches_the_wiener_filter(tmp_path):
     trainer = make_trainer(
         tmp_path,
         [Source("gaussian", slices[:280])],
-        **{"attention": "none", "batch": 8, "steps": 300, "learning_rate": 3e-3},
+        **{"attention": "none", "batch": 8, "steps": 250, "learning_rate": 3e-3},
         **{"p_mean": math.log(0.2), "p_std": 0.5, "ema_decay": 0.98},
     )
     list(trainer.steps())
@@ -90,7 +100,7 @@ def test_a_trained_network_approaches_the_wiener_filter(tmp_path):
     best = (wiener - clean).square().mean()
     with torch.no_grad():
         reached = (trainer.averaged()(noisy, sigma) - clean).square().mean()
-    assert best < 0.25 * sigma**2
+    assert best < 0.3 * sigma**2
     assert 0.95 * best < reached < 1.25 * best
 
 
@@ -357,8 +367,6 @@ def command(tmp_path, *more):
 
 
 def run_command(arguments):
-    import argparse
-
     parser = argparse.ArgumentParser()
     prior_train.add_options(parser)
     threads, handlers = torch.get_num_threads(), (signal.SIGINT, signal.SIGTERM)
