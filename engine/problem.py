@@ -25,17 +25,24 @@ class Problem:
     measurement: Tensor
     intensity: IntensityMap
     modality: str  # 'CT' or 'MR'
-    noise_sigma: float = 0.0  # SD of the measurement noise, in the units of `measurement`
+    noise_sigma: Tensor | float = 0.0  # SD of the noise in `measurement`; [B, 1, 1, 1] if many
     weights: Tensor | None = None  # statistical weights W, the shape of `measurement`
     reference: Tensor | None = None
     pixel_mm: tuple[float, float] | None = None  # (row, column) spacing
+    slices: tuple[int, ...] = ()  # which slices of the input; by default 0, 1, ...
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.slices:
+            self.slices = tuple(range(len(self.measurement)))
 
     def to(self, device: torch.device | str) -> Problem:
         self.operator = self.operator.to(device)
         self.measurement = self.measurement.to(device)
         self.weights = None if self.weights is None else self.weights.to(device)
         self.reference = None if self.reference is None else self.reference.to(device)
+        if isinstance(self.noise_sigma, Tensor):
+            self.noise_sigma = self.noise_sigma.to(device)
         return self
 
     def residual(self, x: Tensor) -> Tensor:

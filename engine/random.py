@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+# Streams of one seed: the slice number is added to these.
+MEASUREMENT, SOLVER = 0, 1 << 32
+
 Generators = torch.Generator | Sequence[torch.Generator]
 
 

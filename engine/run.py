@@ -18,7 +18,7 @@ from engine.iteration import Iteration
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.priors.prior import Prior
 from engine.problem import Problem
-from engine.random import make_generator
+from engine.random import SOLVER, make_generator
 from engine.settings import Settings
 from engine.solvers.solver import Resume, Solver
 
@@ -101,9 +101,9 @@ class Run:
         self.status = "not started"
         self.image: Tensor | None = None
         self.last: Iteration | None = None
-        device, count = problem.measurement.device, len(problem.measurement)
+        device = problem.measurement.device
         # One generator per slice, so that a slice's result does not depend on its batch.
-        self.generators = [make_generator(seed, device, 1 + i) for i in range(count)]
+        self.generators = [make_generator(seed, device, SOLVER + n) for n in problem.slices]
         self._resume: Resume | None = None
         self._saved_at = -float("inf")
 

@@ -19,7 +19,7 @@ from engine.physics.plugins import make_ct_operator
 from engine.physics.units import noise_scale, normalise_line_integrals, physical_line_integrals
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
-from engine.random import make_generator
+from engine.random import MEASUREMENT, make_generator
 
 
 def simulate(
@@ -63,20 +63,27 @@ def simulate_ct(
     )
     reference = intensity.to_normalised(source.images)
     measurement = operator.forward(reference)
-    noise_sigma, weights = 0.0, None
+    noise_sigma: Tensor | float = 0.0
+    weights = None
     provenance: dict[str, object] = {"simulated": True}
     if acquisition.photons is not None:
         lengths = operator.forward(torch.ones_like(reference))
-        noisy = poisson_line_integrals(
-            physical_line_integrals(measurement, lengths, intensity),
-            acquisition.photons,
-            acquisition.electronic_noise,
-            make_generator(seed),
-        )
-        measurement = normalise_line_integrals(noisy.line_integrals, lengths, intensity)
-        noise_sigma = noise_scale(intensity) * noisy.sigma
-        weights = noisy.weights if acquisition.weighted else None
-        provenance["starved_rays"] = noisy.starved
+        clean = physical_line_integrals(measurement, lengths, intensity)
+        noisy = [
+            poisson_line_integrals(
+                clean[i : i + 1],
+                acquisition.photons,
+                acquisition.electronic_noise,
+                make_generator(seed, stream=MEASUREMENT + number),
+            )
+            for i, number in enumerate(source.numbers)
+        ]
+        y = torch.cat([one.line_integrals for one in noisy])
+        measurement = normalise_line_integrals(y, lengths, intensity)
+        sigma = torch.tensor([one.sigma for one in noisy]).view(-1, 1, 1, 1)
+        noise_sigma = noise_scale(intensity) * sigma
+        weights = torch.cat([one.weights for one in noisy]) if acquisition.weighted else None
+        provenance["starved_rays"] = sum(one.starved for one in noisy)
     return Problem(
         operator=operator,
         measurement=measurement,
@@ -86,6 +93,7 @@ def simulate_ct(
         weights=weights,
         reference=reference,
         pixel_mm=(source.pixel_mm, source.pixel_mm),
+        slices=source.numbers,
         provenance=provenance,
     )
 
@@ -118,9 +126,16 @@ def simulate_mri(source: ImageInput, acquisition: MRIAcquisition, seed: int) -> 
     reference = intensity.to_normalised(source.images)
     measurement = operator.forward(reference)
     if acquisition.kspace_noise > 0:
-        measurement = complex_gaussian(
-            measurement, acquisition.kspace_noise, make_generator(seed), mask.to_tensor()
-        )
+        noisy = [
+            complex_gaussian(
+                measurement[i : i + 1],
+                acquisition.kspace_noise,
+                make_generator(seed, stream=MEASUREMENT + number),
+                mask.to_tensor(),
+            )
+            for i, number in enumerate(source.numbers)
+        ]
+        measurement = torch.cat(noisy)
     return Problem(
         operator=operator,
         measurement=measurement,
@@ -129,5 +144,6 @@ def simulate_mri(source: ImageInput, acquisition: MRIAcquisition, seed: int) -> 
         noise_sigma=acquisition.kspace_noise,
         reference=reference,
         pixel_mm=(source.pixel_mm, source.pixel_mm),
+        slices=source.numbers,
         provenance={"simulated": True, "scale": intensity.scale},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +27,7 @@ class ImageInput:
     pixel_mm: float
     sha256: str
     description: str
+    numbers: tuple[int, ...] = (0,)  # which slices of the input these are
 
 
 def open_input(
@@ -50,8 +51,9 @@ def open_input(
     if kind not in (None, "image"):
         raise RequestError(f"{text}: --kind {kind} is not supported for .npy files; give images.")
     array = _read_npy(path)
-    array = array[parse_slices(slices, len(array))]
-    return _from_array(array, text, sha256_of(path), unit, modality, pixel_mm or 1.0)
+    chosen = parse_slices(slices, len(array))
+    source = _from_array(array[chosen], text, sha256_of(path), unit, modality, pixel_mm or 1.0)
+    return replace(source, numbers=tuple(range(len(array))[chosen]))
 
 
 def _open_demo(text: str) -> ImageInput:

@@ -36,6 +36,7 @@ class GaussianPrior(Prior):
         exponent: float = 3.0,
     ) -> None:
         self.mean, self.variance, self.corner, self.exponent = mean, variance, corner, exponent
+        self._spectra: dict[tuple, Tensor] = {}
         details = {"mean": mean, "variance": variance, "corner": corner, "exponent": exponent}
         self.info = PriorInfo(
             name="gaussian",
@@ -52,10 +53,13 @@ class GaussianPrior(Prior):
         )
 
     def spectrum(self, x: Tensor) -> Tensor:
-        """S(f) for the size of ``x``."""
+        """S(f) for the size of ``x``, computed once per size, type and device."""
         height, width = x.shape[-2:]
-        s = power_law_spectrum(height, width, self.variance, self.corner, self.exponent)
-        return s.to(x)
+        key = (height, width, x.dtype, x.device)
+        if key not in self._spectra:
+            s = power_law_spectrum(height, width, self.variance, self.corner, self.exponent)
+            self._spectra[key] = s.to(x)
+        return self._spectra[key]
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
         s = self.spectrum(x)

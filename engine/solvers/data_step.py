@@ -74,12 +74,12 @@ class DataStep:
                 self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor
             )
 
-    def rho(self, sigma: float) -> float:
+    def rho(self, sigma: float) -> Tensor | float:
         if self.settings.rho is not None:
             return self.settings.rho
         return self.rho_weight() / sigma**2
 
-    def rho_weight(self) -> float:
+    def rho_weight(self) -> Tensor | float:
         """w in rho = w / sigma^2."""
         if self.settings.rho_over_sigma2 is not None:
             return self.settings.rho_over_sigma2

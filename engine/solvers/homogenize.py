@@ -62,11 +62,11 @@ def smooth(spectrum: Tensor, settings: HomogenizeSettings) -> Tensor:
     """Average each bin with its neighbours on the DFT torus."""
     width = settings.sh_width
     if settings.sh_kernel == "box":
-        line = torch.ones(width)
+        line = spectrum.new_ones(width)
     else:
-        offset = torch.arange(width) - width // 2
+        offset = torch.arange(width, device=spectrum.device) - width // 2
         line = torch.exp(-0.5 * (offset / (width / 4)) ** 2)
-    line = (line / line.sum()).to(spectrum)
+    line = (line / line.sum()).to(spectrum.dtype)
     batch, channels, height, breadth = spectrum.shape
     flat = spectrum.reshape(batch * channels, 1, height, breadth)
     mode, half = ("circular" if settings.sh_padding == "circular" else "constant"), width // 2

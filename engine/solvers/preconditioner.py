@@ -48,7 +48,7 @@ def circulant_eigenvalues(normal: LinearMap, like: Tensor, floor: float) -> Tens
     return spectrum.clamp_min(floor * float(spectrum.max()))
 
 
-def circulant_solve(eigenvalues: Tensor, rho: float) -> LinearMap:
+def circulant_solve(eigenvalues: Tensor, rho: Tensor | float) -> LinearMap:
     """r -> (C + rho)^-1 r."""
     inverse = 1 / (eigenvalues + rho)
 

@@ -23,7 +23,7 @@ MAPS = [IntensityMap("hu", 1000.0), IntensityMap("hu", 800.0), IntensityMap("hu"
 
 
 def slice_of(image, modality="CT", pixel_mm=1.5):
-    return ImageInput(image, modality, pixel_mm, "0" * 64, "test")
+    return ImageInput(image, modality, pixel_mm, "0" * 64, "test", tuple(range(len(image))))
 
 
 @pytest.mark.parametrize("intensity", MAPS)
@@ -64,7 +64,7 @@ def test_photon_noise_has_the_announced_level_in_normalised_units():
     difference = noisy.measurement - clean.measurement
     # weights say variance = sigma^2 / W, so the weighted difference has SD sigma
     spread = float((noisy.weights.sqrt() * difference).std())
-    assert spread == pytest.approx(noisy.noise_sigma, rel=0.05)
+    assert spread == pytest.approx(float(noisy.noise_sigma), rel=0.05)
     assert clean.noise_sigma == 0
     assert (
         simulate_ct(

@@ -65,24 +65,24 @@ def _clock(seconds: float) -> str:
 
 
 def write_loss_plot(path: Path, history: History, size: tuple[int, int] = (900, 480)) -> None:
-    """Loss (log scale) over steps, as grey windows and a smooth curve, and the validation PSNR."""
+    """Loss (log scale) over steps, as means of 50 steps and of 500, and the validation PSNR."""
     image = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(image)
     half = (size[0] - 20) // 2
-    smooth: list[tuple[float, float]] = []
-    for step, loss in history.losses:
-        before = smooth[-1][1] if smooth else loss
-        smooth.append((step, 0.9 * before + 0.1 * loss))
     losses = [(float(step), loss) for step, loss in history.losses]
-    curves = [(losses, "#c8c8c8"), (smooth, "#1f5fa8")]
+    smooth = []
+    for i, (step, _) in enumerate(losses):
+        window = losses[max(0, i - 9) : i + 1]
+        smooth.append((step, sum(loss for _, loss in window) / len(window)))
+    curves = [(losses, "#c8c8c8", ""), (smooth, "#1f5fa8", "")]
     _panel(draw, (10, 10, half, size[1] - 20), "training loss (log scale)", curves, log=True)
     colours = ("#5e3c99", "#1f5fa8", "#1b9e77", "#c08000", "#d95f02", "#c02020", "#800000")
     validation = [
-        ([(float(step), psnr[sigma]) for step, psnr in history.validations], colour)
+        ([(float(step), psnr[sigma]) for step, psnr in history.validations], colour, sigma)
         for sigma, colour in zip(_sigmas(history), colours, strict=False)
     ]
-    title = "validation PSNR in dB, sigma " + ", ".join(_sigmas(history))
-    _panel(draw, (half + 10, 10, size[0] - 10, size[1] - 20), title, validation, log=False)
+    box = (half + 10, 10, size[0] - 10, size[1] - 20)
+    _panel(draw, box, "validation PSNR in dB, by sigma", validation, log=False)
     write_atomic(path, lambda stream: image.save(stream, format="PNG"))
 
 
@@ -94,13 +94,13 @@ def _panel(
     draw: ImageDraw.ImageDraw,
     box: tuple[int, int, int, int],
     title: str,
-    curves: Sequence[tuple[list[tuple[float, float]], str]],
+    curves: Sequence[tuple[list[tuple[float, float]], str, str]],
     log: bool,
 ) -> None:
     left, top, right, bottom = box[0] + 50, box[1] + 20, box[2] - 10, box[3] - 10
     draw.text((left, box[1]), title, fill="black")
     draw.rectangle((left, top, right, bottom), outline="#808080")
-    points = [point for curve, _ in curves for point in curve]
+    points = [point for curve, _, _ in curves for point in curve]
     if not points:
         return
     scale = math.log10 if log else float
@@ -120,12 +120,14 @@ def _panel(
         text = f"{10**level:.3g}" if log else f"{level:.1f}"
         draw.text((box[0], y - 6), text, fill="black")
     draw.text((right - 60, bottom + 2), f"step {last:.0f}", fill="black")
-    for curve, colour in curves:
+    for curve, colour, label in curves:
         placed = [place(step, value) for step, value in curve]
         if len(placed) > 1:
             draw.line(placed, fill=colour, width=2)
         for x, y in placed if len(placed) < 60 else []:
             draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
+        if label and placed:
+            draw.text((placed[-1][0] - 30, placed[-1][1] + 4), label, fill=colour)
 
 
 def model_card(

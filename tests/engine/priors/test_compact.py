@@ -18,6 +18,15 @@ TINY = {
 LEVEL = torch.zeros(1)
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small lose more time to threads waiting for each other than they gain."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def awake(network, seed=0):
     """Random numbers in place of the zeros that a new network starts with."""
     generator = torch.Generator().manual_seed(seed)

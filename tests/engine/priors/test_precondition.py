@@ -13,6 +13,15 @@ from engine.priors.precondition import EDMPreconditioned, precondition
 from engine.priors.prior import IntensityMap, PriorInfo
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Networks this small lose more time to threads waiting for each other than they gain."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 class Recorder(nn.Module):
     """Returns a fixed answer and keeps what it was asked."""
 
