@@ -78,6 +78,8 @@ def run_quietly(command: Sequence[str], doing: str, **changes: str) -> None:
             show_step(line)
         clear_step()
     if process.returncode:
+        # pip lists every hash it would have taken, which pushes out what went wrong
+        lines = [line for line in lines if not re.match(r"\s*Expected .*[0-9a-f]{64}", line)]
         tail = "\n".join(f"    {line}" for line in lines[-TAIL_LINES:])
         raise SetUpError(f"{tail}\n{doing} failed. {advice(tail)}")
 

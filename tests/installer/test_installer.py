@@ -351,6 +351,15 @@ def test_a_failing_program_shows_its_last_lines_and_what_to_do():
     )
 
 
+def test_a_changed_download_is_named_before_the_many_hashes_it_should_have_had():
+    program = (
+        "print('THESE PACKAGES DO NOT MATCH THE HASHES'); exit([print(f'  Expected or {i:064x}') "
+    )
+    program += "for i in range(99)])"
+    with pytest.raises(SetUpError, match="A download differs"):
+        console.run_quietly([sys.executable, "-c", program], "Installing")
+
+
 def test_a_quiet_program_stays_quiet(capfd):
     console.run_quietly([sys.executable, "-c", "print('noise')"], "Installing")
     assert capfd.readouterr() == ("", "")

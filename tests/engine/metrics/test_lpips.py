@@ -44,9 +44,14 @@ def fresh(monkeypatch):
 
 @pytest.fixture
 def install(fresh, tmp_path):
-    def put(failure="pass"):
+    def put(failure="pass", backbone=True):
         (tmp_path / "lpips.py").write_text(FAKE.format(failure=failure))
         fresh.syspath_prepend(tmp_path)
+        fresh.setenv("TORCH_HOME", str(tmp_path))
+        if backbone:
+            folder = tmp_path / "hub" / "checkpoints"
+            folder.mkdir(parents=True)
+            (folder / "squeezenet1_1-0.pth").touch()
 
     return put
 
@@ -60,6 +65,13 @@ def test_without_the_package_there_is_no_lpips(fresh):
     fresh.setattr(lpips_module, "available", lambda: False)
     result = metrics.evaluate("ct-dcpnpdp", *ct_pair(), intensity=HU)
     assert not any(name.startswith("lpips") for name in result)
+
+
+def test_a_backbone_that_is_not_here_is_not_fetched(install):
+    install(backbone=False)
+    result = metrics.evaluate("ct-dcpnpdp", *ct_pair(), intensity=HU)
+    assert "lpips" not in result
+    assert "lpips" not in sys.modules
 
 
 def test_ct_images_reach_the_network_in_minus_one_to_one(install):
