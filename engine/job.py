@@ -20,13 +20,13 @@ from engine.data.record import Checkpoint, RunRecord
 from engine.data.source import ImageInput, open_input
 from engine.device import choose_device
 from engine.errors import RequestError
-from engine.priors.library import load_prior
+from engine.priors.catalogue import load_prior
 from engine.priors.prior import Prior
 from engine.problem import Problem
 from engine.run import Run, RunControl
 from engine.settings import Settings
 from engine.simulate import simulate
-from engine.solvers.library import find_solver
+from engine.solvers.catalogue import find_solver
 from engine.solvers.presets import apply_preset
 
 INPUT_KINDS = ("image", "sinogram", "kspace")

@@ -22,7 +22,7 @@ from engine.data.writers import check_outputs, parse_window
 from engine.errors import RequestError, StepFailed
 from engine.job import make_run, open_source, prepare
 from engine.run import Run, RunControl
-from engine.solvers.library import parse_variant
+from engine.solvers.catalogue import parse_variant
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

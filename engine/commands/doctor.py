@@ -15,7 +15,7 @@ from engine.job import versions
 from engine.metrics import lpips
 from engine.physics.matrix_cache import default_cache
 from engine.physics.plugins import available_backends
-from engine.priors.library import list_priors
+from engine.priors.catalogue import list_priors
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from engine.device import DEVICES
 from engine.errors import RequestError
 from engine.job import INPUT_KINDS, UNITS, Job
 from engine.settings import Settings, option_name, parse_value, value_type
-from engine.solvers.library import SOLVERS
+from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import PRESETS
 
 

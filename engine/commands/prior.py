@@ -7,7 +7,7 @@ import json
 
 from engine.commands import prior_train
 from engine.errors import RequestError
-from engine.priors.library import find_prior, list_priors, load_prior
+from engine.priors.catalogue import find_prior, list_priors, load_prior
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

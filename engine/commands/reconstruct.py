@@ -15,7 +15,7 @@ from engine.data.writers import check_outputs, parse_window, write_outputs
 from engine.errors import DualscopeError, RequestError
 from engine.job import make_run, prepare, resume_run
 from engine.run import Run, RunControl
-from engine.solvers.library import find_solver
+from engine.solvers.catalogue import find_solver
 
 EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}
 

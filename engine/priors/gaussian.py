@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import torch
 from torch import Tensor
 
-from engine.priors.prior import IntensityMap, Prior, PriorInfo
+from engine.priors.prior import IntensityMap, Prior, analytic_info
 
 
 def power_law_spectrum(
@@ -38,18 +36,12 @@ class GaussianPrior(Prior):
         self.mean, self.variance, self.corner, self.exponent = mean, variance, corner, exponent
         self._spectra: dict[tuple, Tensor] = {}
         details = {"mean": mean, "variance": variance, "corner": corner, "exponent": exponent}
-        self.info = PriorInfo(
-            name="gaussian",
-            channels=channels,
-            intensity=intensity,
-            native_size=None,
-            sigma_min=0.0,
-            sigma_max=1000.0,
-            training_data="none (analytic)",
-            licence="Apache-2.0",
-            sha256=hashlib.sha256(repr(("gaussian", channels, details)).encode()).hexdigest(),
-            description="Stationary Gaussian with a power-law spectrum; the Wiener filter.",
-            details=details,
+        self.info = analytic_info(
+            "gaussian",
+            "Stationary Gaussian with a power-law spectrum; the Wiener filter.",
+            intensity,
+            channels,
+            details,
         )
 
     def spectrum(self, x: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -59,6 +60,29 @@ class PriorInfo:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def analytic_info(
+    name: str,
+    description: str,
+    intensity: IntensityMap,
+    channels: int,
+    details: dict[str, float],
+) -> PriorInfo:
+    """Metadata of a prior that is a formula: its hash is that of its parameters."""
+    return PriorInfo(
+        name=name,
+        channels=channels,
+        intensity=intensity,
+        native_size=None,
+        sigma_min=0.0,
+        sigma_max=1000.0,
+        training_data="none (analytic)",
+        licence="Apache-2.0",
+        sha256=hashlib.sha256(repr((name, channels, details)).encode()).hexdigest(),
+        description=description,
+        details=dict(details),
+    )
 
 
 class Prior(ABC):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import torch
 from torch import Tensor
 
-from engine.priors.prior import IntensityMap, Prior, PriorInfo
+from engine.priors.prior import IntensityMap, Prior, analytic_info
 
 
 def gradient(x: Tensor) -> Tensor:
@@ -67,18 +65,12 @@ class TVPrior(Prior):
     ) -> None:
         self.strength, self.iterations = strength, iterations
         details = {"strength": strength, "iterations": iterations}
-        self.info = PriorInfo(
-            name="tv",
-            channels=channels,
-            intensity=intensity,
-            native_size=None,
-            sigma_min=0.0,
-            sigma_max=1000.0,
-            training_data="none (analytic)",
-            licence="Apache-2.0",
-            sha256=hashlib.sha256(repr(("tv", channels, details)).encode()).hexdigest(),
-            description="Total variation, solved as a proximal map; no training.",
-            details=details,
+        self.info = analytic_info(
+            "tv",
+            "Total variation, solved as a proximal map; no training.",
+            intensity,
+            channels,
+            details,
         )
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:

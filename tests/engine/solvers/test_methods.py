@@ -8,6 +8,7 @@ from helpers import FunctionPrior, dense_problem, relative
 
 from engine.errors import RequestError, StepFailed
 from engine.random import make_generator
+from engine.solvers.catalogue import parse_variant
 from engine.solvers.classical import (
     SIRT,
     TV,
@@ -19,7 +20,6 @@ from engine.solvers.classical import (
 from engine.solvers.data_step import AUTO_RHO_SHARE, DataStep, DataStepSettings
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
-from engine.solvers.library import parse_variant
 from engine.solvers.schedule import karras_sigmas
 
 EXACT = {"cg_iterations": 80, "cg_tolerance": 1e-14}
