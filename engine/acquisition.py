@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.errors import RequestError
 from engine.settings import Settings, setting
 
 
@@ -45,6 +46,9 @@ class CTAcquisition(Settings):
     electronic_noise: float = setting(
         0.0, "SD of the detector's own noise, in photons.", low=0, unit="photons"
     )
+    gaussian_noise: float = setting(
+        0.0, "SD of Gaussian noise on the line integrals, instead of photon noise.", low=0
+    )
     fbp_filter: str = setting(
         "ramp",
         "Filter of the filtered back-projection: ramp is sharpest, Hann and Hamming smoothest.",
@@ -55,7 +59,14 @@ class CTAcquisition(Settings):
         "Projector: our own, or one you installed.",
         choices=("native", "astra", "torch-radon"),
     )
-    weighted: bool = setting(True, "With noise: weigh each ray by its certainty in the data term.")
+    weighted: bool = setting(
+        True, "With photon noise: weigh each ray by its certainty in the data term."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.photons is not None and self.gaussian_noise > 0:
+            raise RequestError("Give --photons or --gaussian-noise, not both.")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor
 
@@ -13,7 +16,7 @@ from engine.physics.fourier import to_complex
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
-from engine.physics.noise import complex_gaussian, poisson_line_integrals
+from engine.physics.noise import complex_gaussian, gaussian, poisson_line_integrals
 from engine.physics.operator import Operator
 from engine.physics.plugins import make_ct_operator
 from engine.physics.units import noise_scale, normalise_line_integrals, physical_line_integrals
@@ -84,6 +87,9 @@ def simulate_ct(
         noise_sigma = noise_scale(intensity) * sigma
         weights = torch.cat([one.weights for one in noisy]) if acquisition.weighted else None
         provenance["starved_rays"] = sum(one.starved for one in noisy)
+    elif acquisition.gaussian_noise > 0:
+        noise_sigma = noise_scale(intensity) * acquisition.gaussian_noise
+        measurement = _per_slice(gaussian, measurement, noise_sigma, source, seed)
     return Problem(
         operator=operator,
         measurement=measurement,
@@ -96,6 +102,21 @@ def simulate_ct(
         slices=source.numbers,
         provenance=provenance,
     )
+
+
+def _per_slice(
+    add_noise: Callable[[Tensor, float, torch.Generator], Tensor],
+    y: Tensor,
+    sd: float,
+    source: ImageInput,
+    seed: int,
+) -> Tensor:
+    """Noise whose random numbers belong to the slice, whatever slices are beside it."""
+    noisy = [
+        add_noise(y[i : i + 1], sd, make_generator(seed, stream=MEASUREMENT + number))
+        for i, number in enumerate(source.numbers)
+    ]
+    return torch.cat(noisy)
 
 
 def mr_scale(images: Tensor) -> float:
@@ -126,16 +147,13 @@ def simulate_mri(source: ImageInput, acquisition: MRIAcquisition, seed: int) -> 
     reference = intensity.to_normalised(source.images)
     measurement = operator.forward(reference)
     if acquisition.kspace_noise > 0:
-        noisy = [
-            complex_gaussian(
-                measurement[i : i + 1],
-                acquisition.kspace_noise,
-                make_generator(seed, stream=MEASUREMENT + number),
-                mask.to_tensor(),
-            )
-            for i, number in enumerate(source.numbers)
-        ]
-        measurement = torch.cat(noisy)
+        measurement = _per_slice(
+            partial(complex_gaussian, mask=mask.to_tensor()),
+            measurement,
+            acquisition.kspace_noise,
+            source,
+            seed,
+        )
     return Problem(
         operator=operator,
         measurement=measurement,

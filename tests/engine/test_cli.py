@@ -103,6 +103,7 @@ WRONG = [
     ["--seed", "-1"],
     ["--seed", "one"],
     ["--photons", "0"],
+    ["--photons", "1e5", "--gaussian-noise", "0.01"],
     ["--detectors", "0"],
     ["--pitch-mm", "-1"],
     ["--geometry", "fan", "--source-origin-mm", "10"],

@@ -74,6 +74,17 @@ def test_photon_noise_has_the_announced_level_in_normalised_units():
     )
 
 
+def test_gaussian_noise_is_given_in_physical_units():
+    hu = torch.zeros(1, 1, 64, 64)
+    clean = simulate_ct(slice_of(hu), CTAcquisition(views=60), MAPS[1], seed=0)
+    noisy = simulate_ct(slice_of(hu), CTAcquisition(views=60, gaussian_noise=0.01), MAPS[1], seed=0)
+    lengths = clean.operator.forward(torch.ones_like(hu))
+    physical = [physical_line_integrals(p.measurement, lengths, MAPS[1]) for p in (clean, noisy)]
+    assert float((physical[1] - physical[0]).std()) == pytest.approx(0.01, rel=0.05)
+    spread = float((noisy.measurement - clean.measurement).std())
+    assert spread == pytest.approx(noisy.noise_sigma, rel=0.05)
+
+
 def test_the_mr_scale_is_the_quantile_and_leads_back():
     image = 37 * torch.randn(1, 2, 32, 32, generator=torch.Generator().manual_seed(0))
     problem = simulate(slice_of(image, "MR"), MRIAcquisition(acceleration=2), MAPS[0], 0)
