@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,9 @@ from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
 from engine.priors.prior import IntensityMap, PriorInfo
 
-FORMAT, VERSION = "dualscope-prior", "1"
+FORMAT, VERSION = "dualscope-prior", "1.1"
+# files of version 1 have no preconditioning_kwargs
+READABLE_VERSIONS = ("1", VERSION)
 LARGEST_FILE_BYTES = 4 << 30
 LONGEST_TEXT = 200_000
 DTYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32}
@@ -54,6 +56,7 @@ class PriorHeader:
     source_sha256: str
     description: str
     model_card: str = ""
+    preconditioning_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def to_strings(self) -> dict[str, str]:
         values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in vars(self).items()}
@@ -67,12 +70,14 @@ class PriorHeader:
                 "it has no Dualscope metadata; convert it with "
                 "'dualscope prior import CHECKPOINT OUT.safetensors'"
             )
-        if strings.get("version") != VERSION:
+        if strings.get("version") not in READABLE_VERSIONS:
             raise RequestError(f"its format version {strings.get('version')!r} is not {VERSION}")
         if any(len(text) > LONGEST_TEXT for text in strings.values()):
             raise RequestError("its metadata are too long")
         values: dict[str, Any] = {name: _text(strings, name) for name in TEXTS}
         values |= {name: _number(strings, name) for name in NUMBERS}
+        if strings["version"] == VERSION:
+            values["preconditioning_kwargs"] = _json(strings, "preconditioning_kwargs", dict)
         header = cls(
             **values,
             architecture_kwargs=_json(strings, "architecture_kwargs", dict),
@@ -89,13 +94,21 @@ class PriorHeader:
             raise RequestError(
                 "its noise levels are not 0 <= sigma_min < sigma_max, sigma_data > 0"
             )
-        if not 1 <= self.channels <= 8 or self.channels != self.architecture_kwargs.get(
-            "channels", self.channels
-        ):
+        if not 1 <= self.channels <= 8 or not self._channels_fit():
             raise RequestError(f"its channels ({self.channels}) do not fit its network")
         if self.native_size is not None and not 1 <= self.native_size <= 1 << 14:
             raise RequestError(f"its native size {self.native_size} is out of range")
         self.intensity_map()
+
+    def _channels_fit(self) -> bool:
+        """The network takes images of these channels and returns them, perhaps with variances."""
+        network, channels = self.architecture_kwargs, self.channels
+        factors = (1, 2) if self.preconditioning in LEARNED_VARIANCE else (1,)
+        return (
+            network.get("channels", channels) == channels
+            and network.get("in_channels", channels) == channels
+            and network.get("out_channels", channels) in [channels * f for f in factors]
+        )
 
     def intensity_map(self) -> IntensityMap:
         kind, scale, offset = (self.intensity.get(key) for key in ("kind", "scale", "offset"))
@@ -115,6 +128,8 @@ TEXTS = (
     "description",
 )
 NUMBERS = ("sigma_data", "sigma_min", "sigma_max")
+# networks under these may have further outputs, which the preconditioning drops
+LEARNED_VARIANCE = ("iddpm", "discrete")
 
 
 def save_prior(
@@ -151,7 +166,9 @@ def load_prior_file(path: Path) -> NetworkPrior:
 
 def _build(header: PriorHeader) -> Preconditioned:
     network = build_network(header.architecture, header.architecture_kwargs)
-    return precondition(header.preconditioning, network, header.sigma_data)
+    return precondition(
+        header.preconditioning, network, header.sigma_data, header.preconditioning_kwargs
+    )
 
 
 def _read_weights(file: Any, header: PriorHeader) -> dict[str, Tensor]:
@@ -191,6 +208,7 @@ def _info(header: PriorHeader, sha256: str) -> PriorInfo:
             "architecture": header.architecture,
             "architecture_kwargs": header.architecture_kwargs,
             "preconditioning": header.preconditioning,
+            "preconditioning_kwargs": header.preconditioning_kwargs,
             "sigma_data": header.sigma_data,
             "source_sha256": header.source_sha256,
             "model_card": header.model_card,

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from engine.errors import RequestError
-from engine.priors.networks import compact
+from engine.priors.networks import adm, compact, diffusers_unet, guided, song
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,10 @@ class Architecture:
 
 ARCHITECTURES = {
     "compact-unet": Architecture(compact.check_kwargs, compact.CompactUNet),
+    "song-unet": Architecture(song.check_kwargs, song.SongUNet),
+    "adm-unet": Architecture(adm.check_kwargs, adm.DhariwalUNet),
+    "guided-unet": Architecture(guided.check_kwargs, guided.GuidedUNet),
+    "diffusers-unet": Architecture(diffusers_unet.check_kwargs, diffusers_unet.DiffusersUNet),
 }
 
 
