@@ -1,22 +1,25 @@
-"""``dualscope prior list|info|train``."""
+"""``dualscope prior list|info|import|train``."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from engine.commands import prior_train
+from engine.commands import prior_import, prior_train
 from engine.errors import RequestError
 from engine.priors.catalogue import find_prior, list_priors, load_prior
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(
-        dest="action", metavar="list|info|train", parser_class=type(parser)
+        dest="action", metavar="list|info|import|train", parser_class=type(parser)
     )
     actions.add_parser("list", help="Names and what they are.")
     info = actions.add_parser("info", help="Everything known about one prior, as JSON.")
     info.add_argument("name", metavar="NAME|FILE")
+    prior_import.add_options(
+        actions.add_parser("import", help="Convert a checkpoint without running its code.")
+    )
     prior_train.add_options(actions.add_parser("train", help="Train a prior from images."))
 
 
@@ -29,6 +32,10 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "info":
         print(json.dumps(find_prior(options.name, "CT").info.to_dict(), indent=1))
         return 0
+    if options.action == "import":
+        return prior_import.run(options)
     if options.action == "train":
         return prior_train.run(options)
-    raise RequestError("Say what to do: dualscope prior list, info NAME, or train DATA.")
+    raise RequestError(
+        "Say what to do: dualscope prior list, info NAME, import FILE OUT or train DATA."
+    )

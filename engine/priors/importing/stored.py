@@ -1,0 +1,111 @@
+"""Tensors as a file describes them, read only when everything about them is known to fit."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.errors import RequestError
+
+MOST_DIMENSIONS = 8
+# whole numbers occur in optimiser states and counters; only float weights are ever read
+DTYPES = {
+    "FloatStorage": torch.float32,
+    "HalfStorage": torch.float16,
+    "BFloat16Storage": torch.bfloat16,
+    "DoubleStorage": torch.float64,
+    "LongStorage": torch.int64,
+    "IntStorage": torch.int32,
+    "BoolStorage": torch.bool,
+    "ByteStorage": torch.uint8,
+}
+WEIGHT_DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
+
+
+class Weight(ABC):
+    """One tensor of a checkpoint: its type and shape now, its numbers on request."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+
+    @abstractmethod
+    def read(self) -> Tensor:
+        """The numbers, as a float32 tensor of its own."""
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A run of numbers in the file; ``load(start, stop)`` returns those bytes of it."""
+
+    dtype: torch.dtype
+    count: int
+    load: Callable[[int, int], bytes]
+
+
+@dataclass(frozen=True)
+class StoredTensor(Weight):
+    """A view into a storage; made by ``rebuild_tensor``, which checks that it stays inside."""
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @property
+    def dtype(self) -> torch.dtype:  # type: ignore[override]
+        return self.storage.dtype
+
+    def read(self) -> Tensor:
+        # Weights lie densely in their storage, in whatever order of dimensions. Insisting on it
+        # means that reading a tensor costs its own size, however large a storage it points into.
+        count, size = math.prod(self.shape), self.dtype.itemsize
+        reach = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.stride, strict=True))
+        if reach != count:
+            raise RequestError("a tensor is not stored densely")
+        content = self.storage.load(self.offset * size, (self.offset + count) * size)
+        if len(content) != count * size:
+            raise RequestError("a tensor's data are shorter than declared")
+        flat = torch.frombuffer(bytearray(content), dtype=self.dtype)
+        return flat.as_strided(self.shape, self.stride).to(torch.float32).contiguous()
+
+
+def rebuild_tensor(
+    storage: Any, offset: Any, shape: Any, stride: Any, requires_grad: Any, hooks: Any, *more: Any
+) -> StoredTensor:
+    """Stands in for ``torch._utils._rebuild_tensor_v2``.
+
+    A view must lie inside of its storage and must not show more numbers than that holds, which
+    strides of 0 would allow; so no file can make us reserve more memory than it is long.
+    """
+    if type(storage) is not Storage:
+        raise RequestError("a tensor has no storage")
+    whole = all(type(v) is int and 0 <= v < 1 << 48 for v in (offset, *shape, *stride))
+    if type(shape) is not tuple or type(stride) is not tuple or not whole:
+        raise RequestError("a tensor has an absurd shape, stride or offset")
+    if len(shape) != len(stride) or len(shape) > MOST_DIMENSIONS:
+        raise RequestError("a tensor's shape and stride do not belong together")
+    reach = offset + sum((n - 1) * s for n, s in zip(shape, stride, strict=True))
+    count = math.prod(shape)
+    if (count and reach >= storage.count) or count > storage.count:
+        raise RequestError(f"a tensor of shape {list(shape)} reaches beyond its storage")
+    return StoredTensor(storage, offset, shape, stride)
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> StoredTensor:
+    """Stands in for ``torch._utils._rebuild_parameter``."""
+    if type(data) is not StoredTensor:
+        raise RequestError("a parameter is not a tensor")
+    return data
+
+
+def ordered_dict(*items: Any) -> dict[Any, Any]:
+    """Stands in for ``collections.OrderedDict``, which is written empty and filled after."""
+    if items not in ((), ([],)):
+        raise RequestError("its pickle fills a dictionary in an unusual way")
+    return {}

@@ -1,0 +1,156 @@
+"""Checkpoints written by ``torch.save``: a zip archive with a pickle and one entry per storage.
+
+The pickle is read by our own machine, which knows tensors and plain containers and nothing else,
+and the numbers straight from their entries. ``torch.load`` is not involved, not even with
+``weights_only=True``: it would load the whole file (optimiser states are twice the size of the
+weights) and could not say as plainly what it refuses.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.errors import RequestError
+from engine.priors.importing.legacy_storage import STORAGE_NAMES, declared_storage
+from engine.priors.importing.numpy_values import NUMPY_NAMES
+from engine.priors.importing.safe_pickle import read_pickle
+from engine.priors.importing.stored import (
+    Storage,
+    StoredTensor,
+    ordered_dict,
+    rebuild_parameter,
+    rebuild_tensor,
+)
+
+MOST_ENTRIES = 20_000
+# of the archive's directory and of its pickle: both are far below a megabyte in practice
+LARGEST_PART = 16 << 20
+NAMES: dict[tuple[str, str], Any] = {
+    ("torch._utils", "_rebuild_parameter"): rebuild_parameter,
+    ("torch._utils", "_rebuild_tensor_v2"): rebuild_tensor,
+    ("collections", "OrderedDict"): ordered_dict,
+    **NUMPY_NAMES,
+    **STORAGE_NAMES,
+}
+# what the standard library raises for archives that are none
+DAMAGE = (zipfile.BadZipFile, KeyError, RuntimeError, EOFError, OSError, ValueError, struct.error)
+# signature, 22 bytes that the archive's directory repeats, lengths of the name and of padding;
+# read directly because opening an archive for each of a thousand tensors takes long
+LOCAL_HEADER = struct.Struct("<4s22xHH")
+# where training programs put the weights, the averaged ones first
+PLACES = ("ema", "model_ema", "net", "model", "state_dict", "ema_model")
+
+
+class PartReader(io.BufferedReader):
+    """A file that is only read in small parts.
+
+    The standard library reads an archive's directory at once, however large, and makes an object
+    of every entry before it can be asked how many there are.
+    """
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0:
+            place = self.tell()
+            size = self.seek(0, 2) - place
+            self.seek(place)
+        if size > LARGEST_PART:
+            raise RequestError("its directory or pickle is larger than any checkpoint's")
+        return super().read(size)
+
+
+def read_torch_zip(path: Path) -> tuple[str, dict[str, StoredTensor]]:
+    """The place of the state dict in the file ('' for the file itself), and its tensors."""
+    try:
+        with PartReader(path.open("rb", buffering=0)) as parts, zipfile.ZipFile(parts) as archive:
+            folder = _checked(archive, path)
+            entry = archive.getinfo(f"{folder}/data.pkl")
+            if f"{folder}/byteorder" in archive.namelist():
+                order = archive.getinfo(f"{folder}/byteorder")
+                if order.file_size > 16 or archive.read(order) != b"little":
+                    raise RequestError("its numbers are in big-endian order")
+            if entry.file_size > LARGEST_PART:
+                raise RequestError("its pickle is larger than any checkpoint's")
+            with archive.open(entry) as stream:
+                names = {info.filename: info for info in archive.infolist()}
+                content = read_pickle(
+                    stream,  # type: ignore[arg-type]
+                    entry.file_size,
+                    NAMES,
+                    lambda identity: _storage(path, folder, names, identity),
+                )
+    except DAMAGE as error:
+        raise RequestError(f"it is a damaged archive ({str(error)[:200]})") from None
+    return _state_dict(content)
+
+
+def _checked(archive: zipfile.ZipFile, path: Path) -> str:
+    """The common folder of the entries, after the archive is found to be no bomb.
+
+    torch stores entries without compression, so all of them together are smaller than the file.
+    Anything else, overlapping entries included, is not a checkpoint.
+    """
+    entries = archive.infolist()
+    if not entries or len(entries) > MOST_ENTRIES:
+        raise RequestError(f"it is an archive of {len(entries)} entries, which is no checkpoint")
+    for entry in entries:
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+            raise RequestError(
+                f"its entry '{entry.filename[:100]}' is compressed or encrypted, which torch "
+                "never does"
+            )
+    total = sum(entry.file_size for entry in entries)
+    if total > path.stat().st_size:
+        raise RequestError(f"its entries claim {total} bytes, more than the file has")
+    if len({entry.filename for entry in entries}) != len(entries):
+        raise RequestError("two of its entries have the same name")
+    folders = [e.filename[: -len("/data.pkl")] for e in entries if e.filename.endswith("/data.pkl")]
+    if len(folders) != 1:
+        raise RequestError("it is an archive, but not one written by torch.save")
+    return folders[0]
+
+
+def _storage(
+    path: Path, folder: str, entries: Mapping[str, zipfile.ZipInfo], identity: Any
+) -> Storage:
+    dtype, key, count = declared_storage(identity)
+    entry = entries.get(f"{folder}/data/{key}")
+    if entry is None or entry.file_size != count * dtype.itemsize:
+        raise RequestError("a tensor's data are missing or do not have the declared length")
+
+    def load(start: int, stop: int) -> bytes:
+        with path.open("rb") as stream:
+            stream.seek(max(0, entry.header_offset))
+            header = stream.read(LOCAL_HEADER.size)
+            if len(header) != LOCAL_HEADER.size or header[:4] != b"PK\x03\x04":
+                raise RequestError("it is a damaged archive (an entry has no header)")
+            name, extra = LOCAL_HEADER.unpack(header)[-2:]
+            stream.seek(name + extra + start, 1)
+            return stream.read(stop - start)
+
+    return Storage(dtype, count, load)
+
+
+def _state_dict(content: Any) -> tuple[str, dict[str, StoredTensor]]:
+    if type(content) is not dict:
+        raise RequestError("it holds no state dict")
+    for place in PLACES:
+        if _is_state(content.get(place)):
+            return place, content[place]
+    if _is_state(content):
+        return "", content
+    raise RequestError(
+        f"it holds no state dict, neither itself nor under one of {', '.join(PLACES)}"
+    )
+
+
+def _is_state(value: Any) -> bool:
+    return (
+        type(value) is dict
+        and len(value) > 0
+        and all(type(k) is str and type(v) is StoredTensor for k, v in value.items())
+    )
