@@ -36,7 +36,9 @@ def test_a_bundled_prior_is_complete_and_small(name):
     assert info.licence
     assert len(info.sha256) == 64
     assert "PSNR" in info.details["model_card"]
-    assert info.details["model_card"].strip() == bundled()[name].with_suffix(".md").read_text().strip()
+    assert (
+        info.details["model_card"].strip() == bundled()[name].with_suffix(".md").read_text().strip()
+    )
 
 
 @pytest.mark.parametrize("name", bundled())
