@@ -77,6 +77,8 @@ def _read_npy(path: Path) -> np.ndarray:
     """``[N, H, W]`` without running anything from the file."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except PermissionError as error:
+        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     except (OSError, ValueError, EOFError) as error:
         raise RequestError(f"{path} cannot be read as a NumPy array.") from error
     if array.ndim not in (2, 3) or array.size == 0 or array.dtype.kind not in "fiuc":
