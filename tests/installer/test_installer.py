@@ -1,16 +1,14 @@
 """The set-up on a fresh machine, without the network: pip, apt and dpkg are stand-ins."""
 
 import ast
-import re
 import subprocess
 import sys
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
 
-from installer import cli, console, environment, system
+from installer import cli, console, environment
 from installer.console import SetUpError
 from installer.environment import APPLICATION, WITH_TESTS, Environment, set_up
 
@@ -390,113 +388,3 @@ def test_a_failed_set_up_is_the_commands_exit_code(monkeypatch, capsys):
 def test_an_unknown_command_gets_the_two_that_exist(capsys):
     assert cli.main(["tset"]) == 2
     assert "python -m installer test" in capsys.readouterr().out
-
-
-# system libraries
-
-
-@pytest.fixture
-def debian(tmp_path, monkeypatch):
-    """A system with nothing but libgl1, the new name of libglib2.0-0, and a removed libegl1."""
-    status = "libgl1 installed\\nlibglib2.0-0t64 installed\\nlibegl1 config-files\\n"
-    calls = tmp_path / "apt-calls"
-    for name, script in {
-        "dpkg-query": f"printf '{status}'; exit 1",
-        "apt-get": f'echo "$DEBIAN_FRONTEND $*" >> "{calls}"; exit ${{APT_FAILS:-0}}',
-    }.items():
-        program = tmp_path / "system" / name
-        program.parent.mkdir(exist_ok=True)
-        program.write_text(f"#!/bin/sh\n{script}\n")
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "system"))
-    return calls
-
-
-@posix
-def test_missing_libraries_are_found_under_their_old_and_new_names(debian):
-    gone = system.missing(system.QT_PACKAGES)
-    assert set(system.QT_PACKAGES) - set(gone) == {"libgl1", "libglib2.0-0"}
-
-
-@posix
-def test_root_gets_the_missing_libraries_without_questions(debian, monkeypatch):
-    monkeypatch.setattr(system, "is_root", lambda: True)
-    system.provide_qt_libraries()
-    update, install = debian.read_text().splitlines()
-    assert update.startswith("noninteractive")
-    assert update.endswith("update")
-    assert "install --yes" in install
-    assert "libxcb-cursor0" in install
-    assert "libgl1 " not in install
-
-
-@posix
-def test_others_are_told_the_line_to_type_and_the_set_up_goes_on(debian, monkeypatch, capsys):
-    monkeypatch.setattr(system, "is_root", lambda: False)
-    system.provide_qt_libraries()
-    assert "sudo apt-get install libegl1 libxkbcommon-x11-0" in capsys.readouterr().out
-    assert not debian.exists()
-
-
-@posix
-def test_a_failing_apt_is_a_warning(debian, monkeypatch, capsys):
-    monkeypatch.setattr(system, "is_root", lambda: True)
-    monkeypatch.setenv("APT_FAILS", "100")
-    system.provide_qt_libraries()
-    assert "Going on without" in capsys.readouterr().out
-
-
-@posix
-def test_debians_missing_venv_module_is_installed_by_root_and_named_to_others(debian, monkeypatch):
-    package = f"python3.{sys.version_info.minor}-venv"
-    monkeypatch.setattr(system, "is_root", lambda: False)
-    with pytest.raises(SetUpError, match=f"sudo apt-get install {package}"):
-        system.provide_venv_module()
-    monkeypatch.setattr(system, "is_root", lambda: True)
-    system.provide_venv_module()
-    assert debian.read_text().splitlines()[-1].endswith(package)
-
-
-def test_a_system_without_apt_is_left_alone(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    system.provide_qt_libraries()
-    assert capsys.readouterr().out == ""
-
-
-# the lock files
-
-
-def pins(name):
-    text = (ROOT / "installer" / name).read_text(encoding="utf-8")
-    return {
-        entry.split("==")[0]: entry
-        for entry in re.split(r"^(?=\w)", text, flags=re.MULTILINE)
-        if not entry.startswith("#")
-    }
-
-
-@pytest.mark.parametrize("name", LOCKS)
-def test_every_locked_package_has_a_version_and_hashes(name):
-    assert pins(name)
-    for entry in pins(name).values():
-        assert re.match(r"[\w.-]+==[\w.+]+ ", entry)
-        assert re.search(r"--hash=sha256:[0-9a-f]{64}\b", entry)
-
-
-def test_the_lock_covers_what_the_project_asks_for():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-
-    def names(requirements):
-        return {re.match(r"[\w-]+", line)[0].lower() for line in requirements}
-
-    assert names(project["dependencies"]) <= pins("lock.txt").keys()
-    assert names(project["optional-dependencies"]["test"]) <= pins("lock-test.txt").keys()
-    # the project is installed without a build environment of its own
-    assert "setuptools" in pins("lock.txt")
-
-
-def test_no_package_is_locked_twice_except_torch_which_agrees_with_itself():
-    names = [package for name in LOCKS for package in pins(name)]
-    assert sorted(names) == sorted([*set(names), "torch"])
-    version = pins("lock.txt")["torch"].split()[0]
-    assert pins("lock-cpu.txt")["torch"].split()[0] == f"{version}+cpu"

@@ -50,7 +50,6 @@ def test_a_bundled_prior_serves_its_own_modality_only(name):
         load_prior(name, other)
 
 
-@pytest.mark.skipif("ct-small" not in bundled(), reason="not in this checkout")
 def test_the_ct_prior_denoises_better_than_total_variation():
     clean = torch.from_numpy(ct_phantom(seed=123, size=256).image)[None, None] / 1000
     for sigma in (0.05, 0.2, 1.0):
