@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from engine.errors import RequestError
 from engine.settings import Settings, setting
@@ -88,3 +89,9 @@ class MRIAcquisition(Settings):
     kspace_noise: float = setting(
         0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
     )
+
+
+def acquisition_for(modality: str, values: dict[str, Any]) -> CTAcquisition | MRIAcquisition:
+    """The acquisition of a simulated scan: what was asked for, defaults for the rest."""
+    kind = CTAcquisition if modality == "CT" else MRIAcquisition
+    return kind.from_dict(values)

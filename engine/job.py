@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 import engine
-from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.data.dataset import Dataset
+from engine.data.input_options import InputOptions
 from engine.data.record import Checkpoint, RunRecord
-from engine.data.source import ImageInput, open_input
+from engine.data.source import open_input, parse_slices
 from engine.device import choose_device
 from engine.errors import RequestError
 from engine.priors.catalogue import load_prior
@@ -25,12 +26,8 @@ from engine.priors.prior import Prior
 from engine.problem import Problem
 from engine.run import Run, RunControl
 from engine.settings import Settings
-from engine.simulate import simulate
 from engine.solvers.catalogue import find_solver
 from engine.solvers.presets import apply_preset
-
-INPUT_KINDS = ("image", "sinogram", "kspace")
-UNITS = ("hu", "mu", "normalised")
 
 
 @dataclass(frozen=True)
@@ -38,10 +35,7 @@ class Job:
     """Input, acquisition, solver and all their options."""
 
     input: str
-    kind: str | None = None
-    unit: str | None = None
-    modality: str | None = None
-    pixel_mm: float | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # of the input
     slices: str | None = None
     acquisition: dict[str, Any] = field(default_factory=dict)
     solver: str = "dc-pnpdp"
@@ -66,6 +60,7 @@ class Job:
                 not isinstance(job.seed, int),
                 not isinstance(job.settings, dict),
                 not isinstance(job.acquisition, dict),
+                not isinstance(job.options, dict),
             ]
         except TypeError:
             wrong = [True]
@@ -79,41 +74,34 @@ class Prepared:
     """A job with its files read and its problem built."""
 
     job: Job
-    source: ImageInput
+    dataset: Dataset
     problem: Problem
     prior: Prior | None
     settings: Settings
 
 
-def open_source(job: Job) -> ImageInput:
-    return open_input(
-        job.input,
-        kind=job.kind,
-        unit=job.unit,
-        modality=job.modality,
-        pixel_mm=job.pixel_mm,
-        slices=job.slices,
-    )
+def open_dataset(job: Job) -> Dataset:
+    return open_input(job.input, InputOptions.from_dict(job.options))
 
 
-def prepare(job: Job, source: ImageInput | None = None, problem: Problem | None = None) -> Prepared:
-    """Check everything and build the problem; ``source`` and ``problem`` may be shared."""
+def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = None) -> Prepared:
+    """Check everything and build the problem; ``dataset`` and ``problem`` may be shared."""
     if job.seed < 0:
         raise RequestError(f"--seed must not be negative, not {job.seed}.")
     solver, device = find_solver(job.solver), choose_device(job.device)
     solver.settings_class.from_dict(job.settings)  # complain about options before long work
-    source = source or open_source(job)
-    if source.modality not in solver.modalities:
+    dataset = dataset or open_dataset(job)
+    if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
-    prior = load_prior(job.prior, source.modality)
+    prior = load_prior(job.prior, dataset.modality)
     if problem is None:
-        kind = CTAcquisition if source.modality == "CT" else MRIAcquisition
-        acquisition = kind.from_dict(job.acquisition)
-        problem = simulate(source, acquisition, prior.info.intensity, job.seed).to(device)
+        numbers = parse_slices(job.slices, len(dataset))
+        problem = dataset.problem(numbers, job.acquisition, prior.info.intensity, job.seed)
+        problem = problem.to(device)
     values = apply_preset(job.preset, problem) | job.settings
     settings = solver.settings_class.pick(values)
     return Prepared(
-        job, source, problem, prior.to(device) if solver.needs_prior else None, settings
+        job, dataset, problem, prior.to(device) if solver.needs_prior else None, settings
     )
 
 
@@ -136,10 +124,13 @@ def new_record(prepared: Prepared) -> RunRecord:
         prior=prepared.prior.info.to_dict() if prepared.prior else None,
         input={
             "name": job.input,
-            "sha256": prepared.source.sha256,
-            "modality": prepared.source.modality,
-            "pixel_mm": prepared.source.pixel_mm,
-            "slices": len(prepared.source.images),
+            "kind": prepared.dataset.kind,
+            "sha256": prepared.dataset.sha256(),
+            "modality": prepared.dataset.modality,
+            "pixel_mm": problem.pixel_mm[1] if problem.pixel_mm else None,
+            "slices": list(problem.slices),
+            "facts": [dataclasses.asdict(fact) for fact in prepared.dataset.facts],
+            "warnings": prepared.dataset.warnings,
             **problem.provenance,
         },
         operator=problem.operator.describe(),
@@ -171,7 +162,7 @@ def resume_run(
     """The interrupted run of a record, ready to go on where its checkpoint stands."""
     record = RunRecord.read(record_path)
     prepared = prepare(Job.from_dict(record.job))
-    if record.input.get("sha256") != prepared.source.sha256:
+    if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
     expected = (record.prior or {}).get("sha256")
     found = prepared.prior.info.sha256 if prepared.prior else None

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engine.acquisition import CTAcquisition, MRIAcquisition
-from engine.data.source import ImageInput
+from engine.data.dataset import Slices
 from engine.errors import RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_complex
@@ -26,7 +26,7 @@ from engine.random import MEASUREMENT, make_generator
 
 
 def simulate(
-    source: ImageInput,
+    source: Slices,
     acquisition: CTAcquisition | MRIAcquisition,
     intensity: IntensityMap,
     seed: int = 0,
@@ -54,7 +54,7 @@ def ct_geometry(acquisition: CTAcquisition, size: tuple[int, int], pixel_mm: flo
 
 
 def simulate_ct(
-    source: ImageInput, acquisition: CTAcquisition, intensity: IntensityMap, seed: int
+    source: Slices, acquisition: CTAcquisition, intensity: IntensityMap, seed: int
 ) -> Problem:
     if intensity.kind != "hu":
         raise RequestError("This prior is for MR images; choose a CT prior.")
@@ -108,7 +108,7 @@ def _per_slice(
     add_noise: Callable[[Tensor, float, torch.Generator], Tensor],
     y: Tensor,
     sd: float,
-    source: ImageInput,
+    source: Slices,
     seed: int,
 ) -> Tensor:
     """Noise whose random numbers belong to the slice, whatever slices are beside it."""
@@ -127,7 +127,7 @@ def mr_scale(images: Tensor) -> float:
     return scale
 
 
-def simulate_mri(source: ImageInput, acquisition: MRIAcquisition, seed: int) -> Problem:
+def simulate_mri(source: Slices, acquisition: MRIAcquisition, seed: int) -> Problem:
     if source.modality != "MR":
         raise RequestError("This is a CT image; MRI settings do not apply.")
     height, width = source.images.shape[-2:]

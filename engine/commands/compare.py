@@ -18,9 +18,10 @@ from engine.commands.reconstruct import cancel_on_signals
 from engine.data.atomic import write_bytes_atomic
 from engine.data.figure import comparison_figure
 from engine.data.record import plain
-from engine.data.writers import check_outputs, parse_window
+from engine.data.writers import check_outputs
+from engine.data.writers.window import parse_window
 from engine.errors import RequestError, StepFailed
-from engine.job import make_run, open_source, prepare
+from engine.job import make_run, open_dataset, prepare
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import parse_variant
 
@@ -61,11 +62,11 @@ def run(options: argparse.Namespace) -> int:
     for name in unused_options(options, *(solver.name for solver, _ in variants)):
         raise RequestError(f"{name} has no effect on any of the solvers.")
 
-    source, problem, runs = open_source(jobs[0]), None, []
+    dataset, problem, runs = open_dataset(jobs[0]), None, []
     control = RunControl()
     with cancel_on_signals(control):
         for job in jobs:
-            prepared = prepare(job, source, problem)
+            prepared = prepare(job, dataset, problem)
             problem = prepared.problem
             done = make_run(prepared, control=control)
             with contextlib.suppress(StepFailed):  # its row says so; the others still count

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.data.input_options import InputOptions
 from engine.device import DEVICES
 from engine.errors import RequestError
-from engine.job import INPUT_KINDS, UNITS, Job
+from engine.job import Job
 from engine.settings import Settings, option_name, parse_value, value_type
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import PRESETS
@@ -72,12 +73,11 @@ def solver_settings_classes() -> list[type[Settings]]:
 def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Everything that `reconstruct` and `compare` share."""
     what = parser.add_argument_group("input")
-    what.add_argument("input", nargs="?", metavar="INPUT", help="demo:ct, demo:mri or a .npy file")
-    what.add_argument("--kind", metavar="|".join(INPUT_KINDS), help="Default: detect.")
-    what.add_argument("--unit", metavar="|".join(UNITS), help="Unit of an array without one.")
-    what.add_argument("--modality", metavar="ct|mr", help="Default: detect.")
-    what.add_argument("--pixel-mm", metavar="P", help="Pixel size of an array. Default: 1.")
+    what.add_argument(
+        "input", nargs="?", metavar="INPUT", help="A file, a folder, demo:ct or demo:mri."
+    )
     what.add_argument("--slice", metavar="N|A:B[:S]", dest="slices", help="Default: all.")
+    add_settings(parser, "what the input does not say", InputOptions)
     add_settings(parser, "CT acquisition", CTAcquisition)
     add_settings(parser, "MRI acquisition", MRIAcquisition)
     add_settings(parser, "solver settings", *solver_settings_classes())
@@ -92,21 +92,14 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
     """The job that was asked for; a wrong value raises RequestError before anything is read."""
     if options.input is None:
         raise RequestError("INPUT is missing: name a file, or demo:ct or demo:mri.")
-    _one_of("--kind", options.kind, INPUT_KINDS)
-    _one_of("--unit", options.unit, UNITS)
-    _one_of("--modality", options.modality, ("ct", "mr"))
+    described = given(options, InputOptions)
+    InputOptions(**described)
     _one_of("--device", options.device, DEVICES)
     _one_of("--preset", options.preset, PRESETS)
-    pixel_mm = _number("--pixel-mm", options.pixel_mm, float)
-    if pixel_mm is not None and not 0 < pixel_mm < float("inf"):
-        raise RequestError(f"--pixel-mm must be greater than 0, not {pixel_mm:g}.")
     path = options.input
     return Job(
         input=path if path.startswith("demo:") else str(Path(path).absolute()),
-        kind=options.kind,
-        unit=options.unit,
-        modality=options.modality.upper() if options.modality else None,
-        pixel_mm=pixel_mm,
+        options=described,
         slices=options.slices,
         acquisition=acquisition_values(options),
         solver=solver,

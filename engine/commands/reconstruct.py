@@ -11,7 +11,9 @@ from pathlib import Path
 
 from engine.commands.options import add_job_options, job_from, unused_options
 from engine.commands.progress import follow
-from engine.data.writers import check_outputs, parse_window, write_outputs
+from engine.data.dataset import Dataset
+from engine.data.writers import Result, check_outputs, write_outputs
+from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
 from engine.job import make_run, prepare, resume_run
 from engine.run import Run, RunControl
@@ -49,7 +51,8 @@ def run(options: argparse.Namespace) -> int:
     outputs = check_outputs(options.output, options.overwrite or bool(options.resume))
     window = parse_window(options.window)
     control = RunControl()
-    prepared_run = _resumed(options, control) if options.resume else _fresh(options, control)
+    begin = _resumed if options.resume else _fresh
+    dataset, prepared_run = begin(options, control)
     if not outputs and not prepared_run.record_path:
         raise RequestError("Nothing to write: name an output with -o, or a --record.")
     failure: DualscopeError | None = None
@@ -59,7 +62,10 @@ def run(options: argparse.Namespace) -> int:
         except DualscopeError as error:
             failure = error
     if prepared_run.image is not None:
-        write_outputs(outputs, prepared_run.problem, prepared_run.image, window)
+        write_outputs(
+            outputs,
+            Result(prepared_run.problem, prepared_run.image, prepared_run.record, dataset, window),
+        )
         prepared_run.record.outputs = [str(path) for path in outputs]
         if prepared_run.record_path:
             prepared_run.record.write(prepared_run.record_path)
@@ -70,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[prepared_run.status]
 
 
-def _fresh(options: argparse.Namespace, control: RunControl) -> Run:
+def _fresh(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:
     find_solver(options.solver)
     job = job_from(options, options.solver)
     for name in unused_options(options, options.solver):
@@ -78,16 +84,20 @@ def _fresh(options: argparse.Namespace, control: RunControl) -> Run:
     record = None
     if options.record:
         (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
-    return make_run(prepare(job), record, control, options.checkpoint_seconds)
+    prepared = prepare(job)
+    for warning in prepared.dataset.warnings:
+        print(f"dualscope: warning: {warning}", file=sys.stderr)
+    return prepared.dataset, make_run(prepared, record, control, options.checkpoint_seconds)
 
 
-def _resumed(options: argparse.Namespace, control: RunControl) -> Run:
+def _resumed(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:
     if options.input is not None or options.record is not None:
         raise RequestError("--resume takes everything from the record: leave INPUT and --record.")
     path = Path(options.resume)
     if not path.exists():
         raise RequestError(f"{path} does not exist.")
-    return resume_run(path, control, options.checkpoint_seconds)[1]
+    prepared, resumed = resume_run(path, control, options.checkpoint_seconds)
+    return prepared.dataset, resumed
 
 
 @contextmanager

@@ -9,7 +9,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from engine.data.writers import default_window, linear_window, physical_array, window_to_bytes
+from engine.data.writers.outputs import physical_array
+from engine.data.writers.window import default_window, linear_window, window_to_bytes
 from engine.problem import Problem
 
 CAPTION_PX, GAP_PX = 36, 4

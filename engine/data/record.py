@@ -22,7 +22,7 @@ from engine.data.atomic import write_bytes_atomic
 from engine.errors import RequestError
 
 FORMAT = "dualscope-run"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_RECORD_BYTES = 256 << 20
 
 

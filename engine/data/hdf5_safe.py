@@ -1,0 +1,97 @@
+"""HDF5 from strangers: no links out of the file, no data stored elsewhere, no huge reads.
+
+h5py itself follows external links and external storage, which would read any file the user
+can read. Everything here goes through ``item``, which refuses both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from engine.errors import RequestError
+
+MAX_READ_BYTES = 1 << 30
+MAX_ITEMS = 10_000
+
+
+@contextmanager
+def open_h5(path: Path) -> Iterator[h5py.File]:
+    """The file, for reading; whatever h5py finds wrong inside it becomes one sentence."""
+    try:
+        with h5py.File(path, "r", locking=False) as file:
+            yield file
+    except RequestError:
+        raise
+    except PermissionError as error:
+        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise RequestError(f"{path} cannot be read: it is damaged or not an HDF5 file.") from error
+
+
+def item(group: h5py.Group, name: str) -> h5py.Group | h5py.Dataset | None:
+    """The object at ``name`` (a path), if it is there and lies in this very file."""
+    here: h5py.Group | h5py.Dataset = group
+    for part in name.strip("/").split("/"):
+        if not isinstance(here, h5py.Group) or part not in here.keys():  # noqa: SIM118
+            return None
+        link = here.get(part, getlink=True)
+        if not isinstance(link, h5py.HardLink):
+            raise RequestError(f"{_file(group)}: '{name}' is a link to elsewhere; refused.")
+        here = here[part]
+    if isinstance(here, h5py.Dataset) and (here.external or here.is_virtual):
+        raise RequestError(f"{_file(group)}: '{name}' keeps its numbers in other files; refused.")
+    return here
+
+
+def array(group: h5py.Group, name: str) -> h5py.Dataset | None:
+    """The numeric dataset at ``name``; not read yet. None when it is missing."""
+    found = item(group, name)
+    if found is None:
+        return None
+    if (
+        not isinstance(found, h5py.Dataset)
+        or found.shape is None
+        or found.dtype.kind not in "fiucb"
+    ):
+        raise RequestError(f"{_file(group)}: '{name}' is not an array of numbers.")
+    if found.chunks and int(np.prod(found.chunks)) * found.dtype.itemsize > MAX_READ_BYTES:
+        raise RequestError(f"{_file(group)}: '{name}' is stored in pieces that are too large.")
+    return found
+
+
+def read(dataset: h5py.Dataset, index: Any = ()) -> np.ndarray:
+    """``dataset[index]``, refused when it would be absurdly large."""
+    shape = np.broadcast_to(np.uint8(0), dataset.shape)[index].shape  # without any memory
+    count = math.prod(shape)
+    if count * dataset.dtype.itemsize > MAX_READ_BYTES:
+        size = count * dataset.dtype.itemsize / 2**30
+        raise RequestError(f"{_file(dataset)}: '{dataset.name}' would need {size:.0f} GiB.")
+    return np.asarray(dataset[index])
+
+
+def text(group: h5py.Group, name: str) -> str | None:
+    """A string dataset (as headers are), or None."""
+    found = item(group, name)
+    if found is None:
+        return None
+    if not isinstance(found, h5py.Dataset) or found.size is None or found.size > 64:
+        raise RequestError(f"{_file(group)}: '{name}' is not a text.")
+    value = found[()]
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1)[0] if value.size else b""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return value
+    raise RequestError(f"{_file(group)}: '{name}' is not a text.")
+
+
+def _file(node: h5py.Group | h5py.Dataset) -> str:
+    return Path(str(node.file.filename)).name

@@ -1,0 +1,66 @@
+"""What a person may say of an input that does not say it itself.
+
+The same names serve as command-line options, as keys of a JSON sidecar (``scan.npy`` may have a
+``scan.json`` beside it) and as the fields of the app's dialog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.settings import Settings, setting
+
+KINDS = ("image", "sinogram", "kspace")
+UNITS = ("hu", "mu", "normalised", "line-integral", "transmission", "counts")
+
+
+@dataclass(frozen=True)
+class InputOptions(Settings):
+    """All optional: a file that carries its own geometry needs none of them."""
+
+    kind: str | None = setting(None, "What the numbers are.", choices=KINDS)
+    unit: str | None = setting(None, "Unit of an array without one.", choices=UNITS)
+    modality: str | None = setting(None, "CT or MR.", choices=("ct", "mr"))
+    pixel_mm: float | None = setting(
+        None, "Pixel size of an image without one, or of the image to be made.", above=0, unit="mm"
+    )
+    size: int | None = setting(
+        None, "Side of the image to be made from measured data.", low=8, high=8192, unit="px"
+    )
+    dataset: str | None = setting(
+        None, "Which array of the file, when it holds several: its name or path."
+    )
+    axes: str | None = setting(
+        None,
+        "Order of an array's axes: of slice,row,column (images), slice,view,detector "
+        "(sinograms) or slice,coil,read,phase (k-space).",
+    )
+    sidecar: str | None = setting(None, "JSON file that describes the input.")
+    scan_geometry: str | None = setting(None, "Rays of a sinogram.", choices=("parallel", "fan"))
+    scan_start: float | None = setting(None, "Angle of a sinogram's first view.", unit="deg")
+    scan_range: float | None = setting(
+        None, "Arc from the first view to one step after the last.", above=0, unit="deg"
+    )
+    scan_direction: str | None = setting(
+        None, "Counter-clockwise or clockwise.", choices=("ccw", "cw")
+    )
+    scan_flip: bool | None = setting(None, "Detector bins are numbered the other way round.")
+    scan_pitch_mm: float | None = setting(None, "Detector bin width.", above=0, unit="mm")
+    scan_offset_mm: float | None = setting(
+        None, "Shift of the detector along its axis: corrects the rotation centre.", unit="mm"
+    )
+    scan_source_origin_mm: float | None = setting(
+        None, "Fan beam: source to rotation centre.", above=0, unit="mm"
+    )
+    scan_source_detector_mm: float | None = setting(
+        None, "Fan beam: source to detector.", above=0, unit="mm"
+    )
+    scan_air: float | None = setting(None, "Counts of a ray through air.", above=0)
+    mu_water: float | None = setting(
+        None, "Attenuation of water at the scan's energy.", above=0, unit="1/mm"
+    )
+    coil_use: str | None = setting(
+        None,
+        "Multi-coil data: one sensitivity map per coil (sense) or one virtual coil (combine).",
+        choices=("sense", "combine"),
+    )

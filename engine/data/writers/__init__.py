@@ -1,0 +1,10 @@
+"""Writing results, by suffix, each file beside and then renamed."""
+
+from engine.data.writers.outputs import (
+    OUTPUT_SUFFIXES,
+    Result,
+    check_outputs,
+    write_outputs,
+)
+
+__all__ = ["OUTPUT_SUFFIXES", "Result", "check_outputs", "write_outputs"]
