@@ -7,6 +7,7 @@ line, the form in the app and the run record are all made from these classes.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import types
 import typing
@@ -43,9 +44,14 @@ def option_name(field_name: str) -> str:
     return "--" + field_name.replace("_", "-")
 
 
+@functools.cache
+def _type_hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
 def value_type(cls: type, field_name: str) -> tuple[type, bool]:
     """The plain type of a field and whether None is allowed (``float | None``)."""
-    annotation = typing.get_type_hints(cls)[field_name]
+    annotation = _type_hints(cls)[field_name]
     if isinstance(annotation, types.UnionType):
         plain = [a for a in typing.get_args(annotation) if a is not type(None)]
         return plain[0], True
