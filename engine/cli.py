@@ -15,6 +15,7 @@ from engine.errors import DualscopeError, RequestError
 COMMANDS = {
     "gui": ("engine.commands.gui", "open the workstation"),
     "reconstruct": ("engine.commands.reconstruct", "reconstruct one input"),
+    "inspect": ("engine.commands.inspect", "say what an input holds, and what is doubtful"),
     "compare": ("engine.commands.compare", "run several solvers on the same problem"),
     "prior": ("engine.commands.prior", "list priors and show what they are"),
     "bench": ("engine.commands.bench", "measure speed ratios side by side"),

@@ -18,6 +18,7 @@ import engine
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
 from engine.data.record import Checkpoint, RunRecord
+from engine.data.shared_record import REMOVED
 from engine.data.source import open_input, parse_slices
 from engine.device import choose_device
 from engine.errors import RequestError
@@ -44,6 +45,7 @@ class Job:
     prior: str = "auto"
     seed: int = 0
     device: str = "auto"
+    deidentify: bool = False  # outputs and record name neither patient nor file
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -61,6 +63,7 @@ class Job:
                 not isinstance(job.settings, dict),
                 not isinstance(job.acquisition, dict),
                 not isinstance(job.options, dict),
+                not isinstance(job.deidentify, bool),
             ]
         except TypeError:
             wrong = [True]
@@ -157,11 +160,22 @@ def make_run(
 
 
 def resume_run(
-    record_path: Path, control: RunControl | None = None, checkpoint_seconds: float = 1.0
+    record_path: Path,
+    control: RunControl | None = None,
+    checkpoint_seconds: float = 1.0,
+    input: str | None = None,
 ) -> tuple[Prepared, Run]:
-    """The interrupted run of a record, ready to go on where its checkpoint stands."""
+    """The interrupted run of a record, ready to go on where its checkpoint stands.
+
+    A de-identified record does not name its ``input``; its hash says whether it is the same.
+    """
     record = RunRecord.read(record_path)
-    prepared = prepare(Job.from_dict(record.job))
+    job = Job.from_dict(record.job)
+    if job.input == REMOVED and input is None:
+        raise RequestError(f"{record_path} is de-identified: name the INPUT again.")
+    if job.input != REMOVED and input is not None:
+        raise RequestError("--resume takes everything from the record: leave INPUT.")
+    prepared = prepare(dataclasses.replace(job, input=input or job.input))
     if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
     expected = (record.prior or {}).get("sha256")

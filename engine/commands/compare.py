@@ -19,6 +19,7 @@ from engine.data.atomic import write_bytes_atomic
 from engine.data.figure import comparison_figure
 from engine.data.record import plain
 from engine.data.writers import check_outputs
+from engine.data.writers.report import write_report
 from engine.data.writers.window import parse_window
 from engine.errors import RequestError, StepFailed
 from engine.job import make_run, open_dataset, prepare
@@ -41,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="OUT",
         default=[],
-        help="A figure (.png) and the numbers (.json).",
+        help="A figure (.png), the numbers (.json), a report with both (.html).",
     )
     parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
     parser.add_argument("--window", metavar="C/W", help="Window of the figure, centre/width.")
@@ -53,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if not names:
         raise RequestError("--solvers is missing: for example --solvers fbp,diffpir,dc-pnpdp.")
     variants = [parse_variant(name) for name in names]
-    outputs = check_outputs(options.output, options.overwrite, suffixes=(".png", ".json"))
+    outputs = check_outputs(options.output, options.overwrite, suffixes=(".png", ".json", ".html"))
     window = parse_window(options.window)
     jobs = []
     for solver, changes in variants:
@@ -124,10 +125,15 @@ def write(
 ) -> None:
     if path.suffix.lower() == ".json":
         rows = [
-            {"solver": label, **row(done), "record": dataclasses.asdict(done.record)}
+            {"solver": label, **row(done), "record": done.record.content()}
             for label, done in zip(labels, runs, strict=True)
         ]
         write_bytes_atomic(path, json.dumps(plain(rows), indent=1, allow_nan=False).encode())
+        return
+    if path.suffix.lower() == ".html" and runs:
+        named = list(zip(labels, runs, strict=True))
+        hidden = bool(runs[0].record.job.get("deidentify"))
+        write_report(path, runs[0].problem, named, window, deidentify=hidden)
         return
     panes = [
         (label, row(done)["psnr"], done.image)

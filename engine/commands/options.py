@@ -85,6 +85,11 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--preset", metavar="|".join(PRESETS), help="Settings of the paper.")
     how.add_argument("--seed", metavar="N", help="Random seed. Default: 0.")
     how.add_argument("--prior", metavar="NAME", help="Default: the best for the input.")
+    how.add_argument(
+        "--deidentify",
+        action="store_true",
+        help="Name neither patient nor file in the outputs and the record.",
+    )
     how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
 
 
@@ -108,6 +113,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         prior=options.prior or "auto",
         seed=_number("--seed", options.seed, int) or 0,
         device=options.device or "auto",
+        deidentify=options.deidentify,
     )
 
 

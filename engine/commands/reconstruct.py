@@ -30,7 +30,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="OUT",
         default=[],
-        help="Results by suffix: .png, .npy.",
+        help="Results by suffix: .dcm, .nii.gz, .png, .16.png, .tif, .npy, .h5 (with the whole "
+        "record); a name without suffix is a folder for a DICOM series.",
     )
     parser.add_argument("--solver", default="dc-pnpdp", metavar="NAME", help="Default: dc-pnpdp.")
     parser.add_argument("--record", metavar="RUN.json", help="Keep a record, to resume from.")
@@ -48,7 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    outputs = check_outputs(options.output, options.overwrite or bool(options.resume))
+    overwrite = options.overwrite or bool(options.resume)
+    outputs = check_outputs(options.output, overwrite, folders=True)
     window = parse_window(options.window)
     control = RunControl()
     begin = _resumed if options.resume else _fresh
@@ -62,11 +64,18 @@ def run(options: argparse.Namespace) -> int:
         except DualscopeError as error:
             failure = error
     if prepared_run.image is not None:
-        write_outputs(
-            outputs,
-            Result(prepared_run.problem, prepared_run.image, prepared_run.record, dataset, window),
-        )
         prepared_run.record.outputs = [str(path) for path in outputs]
+        result = Result(
+            prepared_run.problem,
+            prepared_run.image,
+            prepared_run.record,
+            dataset,
+            window,
+            deidentify=bool(prepared_run.record.job.get("deidentify")),
+            last=prepared_run.last,
+        )
+        for note in write_outputs(outputs, result, overwrite):
+            print(f"dualscope: note: {note}", file=sys.stderr)
         if prepared_run.record_path:
             prepared_run.record.write(prepared_run.record_path)
     if failure is not None:
@@ -91,12 +100,12 @@ def _fresh(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, R
 
 
 def _resumed(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:
-    if options.input is not None or options.record is not None:
-        raise RequestError("--resume takes everything from the record: leave INPUT and --record.")
+    if options.record is not None:
+        raise RequestError("--resume takes everything from the record: leave --record.")
     path = Path(options.resume)
     if not path.exists():
         raise RequestError(f"{path} does not exist.")
-    prepared, resumed = resume_run(path, control, options.checkpoint_seconds)
+    prepared, resumed = resume_run(path, control, options.checkpoint_seconds, options.input)
     return prepared.dataset, resumed
 
 

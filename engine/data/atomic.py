@@ -20,17 +20,17 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
             dir=path.parent, prefix=f".{path.name}.", suffix=".partial"
         )
     except OSError as error:
-        raise DualscopeError(f"Cannot write {path}: {error.strerror}.") from error
+        raise DualscopeError(f"Cannot write {path}: {error.strerror or error}.") from error
     partial = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with os.fdopen(descriptor, "w+b") as stream:  # some libraries read back what they write
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
         os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
     except OSError as error:
-        raise DualscopeError(f"Cannot write {path}: {error.strerror}.") from error
+        raise DualscopeError(f"Cannot write {path}: {error.strerror or error}.") from error
     finally:
         partial.unlink(missing_ok=True)
 

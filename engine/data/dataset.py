@@ -175,7 +175,9 @@ class ImageDataset(Dataset):
         from engine.simulate import simulate
 
         settings = acquisition_for(self.modality, acquisition)
-        return simulate(self.load(numbers), settings, intensity, seed)
+        problem = simulate(self.load(numbers), settings, intensity, seed)
+        problem.pixel_mm = self.pixel_mm or problem.pixel_mm
+        return problem
 
 
 def sha256_of(path: Path) -> str:

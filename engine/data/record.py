@@ -19,6 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from engine.data.atomic import write_bytes_atomic
+from engine.data.shared_record import shared_record
 from engine.errors import RequestError
 
 FORMAT = "dualscope-run"
@@ -44,9 +45,13 @@ class RunRecord:
     outputs: list[str] = field(default_factory=list)
 
     def write(self, path: Path) -> None:
-        body = {"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}
-        text = json.dumps(plain(body), indent=1, allow_nan=False)
-        write_bytes_atomic(path, text.encode())
+        body = {"format": FORMAT, "format_version": FORMAT_VERSION, **self.content()}
+        write_bytes_atomic(path, json.dumps(body, indent=1, allow_nan=False).encode())
+
+    def content(self) -> dict[str, Any]:
+        """JSON-able; names no file when the job is de-identified."""
+        body = plain(asdict(self))
+        return shared_record(body, deidentify=True) if self.job.get("deidentify") else body
 
     @classmethod
     def read(cls, path: Path) -> RunRecord:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
 from torch import Tensor
 
-from engine.data.atomic import write_bytes_atomic
 from engine.data.dataset import Dataset
 from engine.data.record import RunRecord
-from engine.data.writers.window import default_window, window_to_bytes
-from engine.errors import RequestError
+from engine.data.writers.window import default_window
+from engine.errors import DualscopeError, RequestError
+from engine.iteration import Iteration
 from engine.physics.fourier import to_complex
 from engine.problem import Problem
 
@@ -27,7 +26,7 @@ class Result:
 
     ``image`` is ``[N, C, H, W]`` in the prior's units; ``dataset`` is what it was made from,
     when there is one, with the placements and headers of its slices; ``window`` is the one the
-    person sees, (centre, width).
+    person sees, (centre, width); ``last`` is the run's last iteration, for the HDF5 record.
     """
 
     problem: Problem
@@ -36,6 +35,7 @@ class Result:
     dataset: Dataset | None = None
     window: tuple[float, float] | None = None
     deidentify: bool = False
+    last: Iteration | None = None
 
     def values(self) -> np.ndarray:
         """float32 ``[N, H, W]``: HU for CT, magnitude in the input's scale for MR."""
@@ -51,21 +51,20 @@ def physical_array(problem: Problem, image: Tensor) -> np.ndarray:
     return flat.detach().cpu().float().numpy()
 
 
-def write_npy(path: Path, result: Result) -> None:
-    values, stream = result.values(), io.BytesIO()
-    np.save(stream, values[0] if len(values) == 1 else values, allow_pickle=False)
-    write_bytes_atomic(path, stream.getvalue())
-
-
-def write_png(path: Path, result: Result) -> None:
-    """All slices side by side, through the window."""
-    row = np.concatenate(list(result.values()), axis=1)
-    stream = io.BytesIO()
-    Image.fromarray(window_to_bytes(row, result.shown_window())).save(stream, "PNG")
-    write_bytes_atomic(path, stream.getvalue())
-
-
-WRITERS: dict[str, Callable[[Path, Result], None]] = {".png": write_png, ".npy": write_npy}
+# suffix -> module and function, imported when first needed; a writer takes the path and the
+# result, and returns notes for the person: what the format could not keep
+WRITERS: dict[str, tuple[str, str]] = {
+    ".png": ("engine.data.writers.picture", "write_png"),
+    ".16.png": ("engine.data.writers.picture", "write_png16"),
+    ".tif": ("engine.data.writers.picture", "write_tiff"),
+    ".tiff": ("engine.data.writers.picture", "write_tiff"),
+    ".npy": ("engine.data.writers.numpy_array", "write_npy"),
+    ".nii": ("engine.data.writers.nifti", "write_nifti"),
+    ".nii.gz": ("engine.data.writers.nifti", "write_nifti"),
+    ".h5": ("engine.data.writers.hdf5", "write_h5"),
+    ".dcm": ("engine.data.writers.dicom", "write_dicom"),
+}
+# a name without suffix is a folder, for a DICOM series
 OUTPUT_SUFFIXES = tuple(WRITERS)
 
 
@@ -76,17 +75,25 @@ def suffix_of(path: Path, suffixes: Sequence[str]) -> str | None:
 
 
 def check_outputs(
-    names: Sequence[str], overwrite: bool, suffixes: Sequence[str] = OUTPUT_SUFFIXES
+    names: Sequence[str],
+    overwrite: bool,
+    suffixes: Sequence[str] = OUTPUT_SUFFIXES,
+    folders: bool = False,
 ) -> list[Path]:
     """Refuse before the long work what could not be written after it."""
     paths = [Path(name) for name in names]
     for path in paths:
-        if suffix_of(path, suffixes) is None:
-            raise RequestError(f"{path}: write one of {', '.join(suffixes)}.")
+        is_folder = folders and names_folder(path)
+        if suffix_of(path, suffixes) is None and not is_folder:
+            known = ", ".join(suffixes) + (", or a folder for DICOM" if folders else "")
+            raise RequestError(f"{path}: write one of {known}.")
         if not path.absolute().parent.is_dir():
             raise RequestError(f"{path}: the folder {path.parent} does not exist.")
         if not os.access(path.absolute().parent, os.W_OK):
             raise RequestError(f"{path}: the folder {path.parent} is not writable.")
+        if is_folder:
+            check_replaceable(path, overwrite)
+            continue
         if path.is_dir():
             raise RequestError(f"{path} is a folder.")
         if path.exists() and not overwrite:
@@ -96,8 +103,37 @@ def check_outputs(
     return paths
 
 
-def write_outputs(paths: Sequence[Path], result: Result) -> None:
+def names_folder(path: Path) -> bool:
+    return path.suffix == "" or (path.is_dir() and suffix_of(path, OUTPUT_SUFFIXES) is None)
+
+
+def write_outputs(paths: Sequence[Path], result: Result, overwrite: bool = False) -> list[str]:
+    """Write all files; the notes say what a format could not keep."""
+    check_finite(result.values())
+    notes: list[str] = []
     for path in paths:
         suffix = suffix_of(path, OUTPUT_SUFFIXES)
-        assert suffix is not None, "check_outputs comes first"
-        WRITERS[suffix](path, result)
+        if suffix is None:
+            notes += write_dicom_series(path, result, overwrite)
+            continue
+        module, function = WRITERS[suffix]
+        notes += getattr(import_module(module), function)(path, result) or []
+    return list(dict.fromkeys(notes))
+
+
+def check_replaceable(folder: Path, overwrite: bool) -> None:
+    from engine.data.writers import dicom
+
+    dicom.check_replaceable(folder, overwrite)
+
+
+def write_dicom_series(folder: Path, result: Result, overwrite: bool) -> list[str]:
+    from engine.data.writers import dicom
+
+    return dicom.write_dicom_series(folder, result, overwrite=overwrite)
+
+
+def check_finite(values: np.ndarray) -> None:
+    """Every writer asks before it writes: a file with NaN in it would be believed."""
+    if not np.isfinite(values).all():
+        raise DualscopeError("The image holds NaN or infinity: nothing was written.")
