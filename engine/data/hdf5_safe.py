@@ -19,6 +19,7 @@ from engine.errors import RequestError
 
 MAX_READ_BYTES = 1 << 30
 MAX_ITEMS = 10_000
+MAX_TEXT = 16 << 20
 
 
 @contextmanager
@@ -39,15 +40,20 @@ def item(group: h5py.Group, name: str) -> h5py.Group | h5py.Dataset | None:
     """The object at ``name`` (a path), if it is there and lies in this very file."""
     here: h5py.Group | h5py.Dataset = group
     for part in name.strip("/").split("/"):
-        if not isinstance(here, h5py.Group) or part not in here.keys():  # noqa: SIM118
+        # `part in here` would follow a link to see whether it leads anywhere
+        if not isinstance(here, h5py.Group) or not here.id.links.exists(part.encode()):
             return None
-        link = here.get(part, getlink=True)
-        if not isinstance(link, h5py.HardLink):
+        if not lies_inside(here, part):
             raise RequestError(f"{_file(group)}: '{name}' is a link to elsewhere; refused.")
         here = here[part]
     if isinstance(here, h5py.Dataset) and (here.external or here.is_virtual):
         raise RequestError(f"{_file(group)}: '{name}' keeps its numbers in other files; refused.")
     return here
+
+
+def lies_inside(group: h5py.Group, name: str) -> bool:
+    """Whether the entry is an object of this file, not a link by name or to another file."""
+    return group.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
 def array(group: h5py.Group, name: str) -> h5py.Dataset | None:
@@ -81,7 +87,7 @@ def text(group: h5py.Group, name: str) -> str | None:
     found = item(group, name)
     if found is None:
         return None
-    if not isinstance(found, h5py.Dataset) or found.size is None or found.size > 64:
+    if not isinstance(found, h5py.Dataset) or found.size is None or found.nbytes > MAX_TEXT:
         raise RequestError(f"{_file(group)}: '{name}' is not a text.")
     value = found[()]
     if isinstance(value, np.ndarray):

@@ -25,7 +25,11 @@ class InputOptions(Settings):
         None, "Pixel size of an image without one, or of the image to be made.", above=0, unit="mm"
     )
     size: int | None = setting(
-        None, "Side of the image to be made from measured data.", low=8, high=8192, unit="px"
+        None,
+        "Side of the image to be made from measured data; images are shrunk to it.",
+        low=8,
+        high=8192,
+        unit="px",
     )
     dataset: str | None = setting(
         None, "Which array of the file, when it holds several: its name or path."

@@ -6,15 +6,47 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from engine.data.dataset import Dataset
+from engine.data.dataset import Dataset, ImageDataset
 from engine.data.input_options import InputOptions
+from engine.data.readers.dicom_magic import is_dicom
+from engine.data.shrink import shrunk
 from engine.errors import RequestError
 
 Reader = Callable[[Path, InputOptions], Dataset]
 
 # suffix -> module and function; imported when first needed
+TIFF_FOLDER = "folder of .tif"
 READERS = {
+    TIFF_FOLDER: ("engine.data.readers.tiff_stack", "open_tiff_stack"),
     ".npy": ("engine.data.readers.arrays", "open_npy"),
+    ".dcm": ("engine.data.readers.dicom", "open_dicom"),
+    ".dicom": ("engine.data.readers.dicom", "open_dicom"),
+    ".ima": ("engine.data.readers.dicom", "open_dicom"),
+    ".nii": ("engine.data.readers.nifti", "open_nifti"),
+    ".nii.gz": ("engine.data.readers.nifti", "open_nifti"),
+    ".nrrd": ("engine.data.readers.nrrd", "open_nrrd"),
+    ".nhdr": ("engine.data.readers.nrrd", "open_nrrd"),
+    ".mha": ("engine.data.readers.metaimage", "open_metaimage"),
+    ".mhd": ("engine.data.readers.metaimage", "open_metaimage"),
+    ".png": ("engine.data.readers.picture", "open_png"),
+    ".tif": ("engine.data.readers.picture", "open_tiff"),
+    ".tiff": ("engine.data.readers.picture", "open_tiff"),
+    ".npz": ("engine.data.readers.arrays", "open_npz"),
+    ".cfl": ("engine.data.readers.bart", "open_bart"),
+    ".hdr": ("engine.data.readers.bart", "open_bart"),
+    ".mat": ("engine.data.readers.arrays", "open_mat"),
+    ".h5": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".hdf5": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".hdf": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".nxs": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".nx": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".mrc": ("engine.data.readers.mrc", "open_mrc"),
+    ".mrcs": ("engine.data.readers.mrc", "open_mrc"),
+    ".st": ("engine.data.readers.mrc", "open_mrc"),
+    ".ali": ("engine.data.readers.mrc", "open_mrc"),
+    ".raw": ("engine.data.readers.raw", "open_raw"),
+    ".bin": ("engine.data.readers.raw", "open_raw"),
+    ".f32": ("engine.data.readers.raw", "open_raw"),
 }
 
 
@@ -28,11 +60,18 @@ def open_input(text: str, options: InputOptions | None = None) -> Dataset:
     path = Path(text)
     if not path.exists():
         raise RequestError(f"{text} does not exist.")
-    return find_reader(path)(path, options)
+    dataset = find_reader(path)(path, options)
+    if options.size is not None and isinstance(dataset, ImageDataset):
+        return shrunk(dataset, options.size)
+    return dataset
 
 
 def find_reader(path: Path) -> Reader:
     name = path.name.lower()
+    if path.is_dir() and any(path.glob("*.tif*")):
+        name = TIFF_FOLDER
+    elif path.is_dir() or name == "dicomdir" or is_dicom(path):
+        name = ".dcm"
     for suffix, (module, function) in READERS.items():
         if name.endswith(suffix):
             return getattr(import_module(module), function)

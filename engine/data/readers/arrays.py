@@ -1,43 +1,129 @@
-"""Plain arrays of images: ``.npy`` without running anything from the file."""
+"""Plain arrays: ``.npy``, ``.npz``, ``.mat`` and any array of an HDF5 file.
+
+What the numbers are - images, a sinogram or k-space - the person or a sidecar says.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from engine.data.dataset import Dataset, ImageDataset
 from engine.data.input_options import InputOptions
+from engine.data.readers.npy import npz_names, read_npy, read_npz
+from engine.data.readers.slices import Indexable, SliceView, by_slices
+from engine.data.sidecar import Described, describe
 from engine.errors import RequestError
 from engine.physics.units import MU_WATER_PER_MM
 
-MAX_PIXELS = 1 << 28
+__all__ = ["image_array", "open_array", "open_mat", "open_npy", "open_npz", "read_npy"]
+
+IMAGE_AXES = ("slice", "row", "column")
+SINOGRAM_UNITS = ("line-integral", "transmission", "counts")
 
 
 def open_npy(path: Path, options: InputOptions) -> Dataset:
-    if options.kind not in (None, "image"):
-        raise RequestError(f"{path}: --kind {options.kind} is not supported for .npy; give images.")
-    array = read_npy(path)
-    if array.ndim not in (2, 3) or array.size == 0 or array.dtype.kind not in "fiuc":
-        raise RequestError(f"{path} holds {array.dtype} {array.shape}: give numbers [H, W].")
-    if array.shape[-1] * array.shape[-2] > MAX_PIXELS:
-        raise RequestError(f"{path} has slices of {array.shape[-2:]} pixels: too large.")
-    dataset = image_array(array if array.ndim == 3 else array[None], path, options)
-    dataset.files = (path,)
+    return open_array(read_npy(path), path, options, partial(open_npy, path))
+
+
+def open_npz(path: Path, options: InputOptions) -> Dataset:
+    described = describe(path, options)
+    shapes = npz_names(path)
+    name = choose(path, shapes, described.options)
+    maps = read_npz(path, "maps") if shapes.get("maps") == shapes[name] else None
+    return open_array(read_npz(path, name), path, options, partial(open_npz, path), maps=maps)
+
+
+def open_mat(path: Path, options: InputOptions) -> Dataset:
+    """MATLAB 5 to 7.2 here; 7.3 is HDF5."""
+    from engine.data.readers.fips import find_structs, open_fips
+    from engine.data.readers.mat5 import is_hdf5, read_mat5
+
+    if is_hdf5(path):
+        from engine.data.readers.hdf5 import open_hdf5
+
+        return open_hdf5(path, options)
+    variables = read_mat5(path)
+    described = describe(path, options)
+    structs = find_structs(variables)
+    if structs and described.options.dataset is None:
+        return open_fips(path, options, structs, partial(open_mat, path))
+    arrays = {k: v for k, v in variables.items() if isinstance(v, np.ndarray)}
+    name = choose(path, {k: v.shape for k, v in arrays.items()}, described.options)
+    maps = arrays.get("maps")
+    if maps is not None and maps.shape != arrays[name].shape:
+        maps = None
+    return open_array(arrays[name], path, options, partial(open_mat, path), maps=maps)
+
+
+def choose(path: Path, shapes: dict[str, tuple[int, ...]], options: InputOptions) -> str:
+    """The array that was named, or the only one that has two axes or is called what it is."""
+    wanted = options.dataset
+    if wanted is None and options.kind in shapes:
+        wanted = options.kind
+    if wanted is not None:
+        name = wanted.strip("/")
+        if name not in shapes:
+            raise RequestError(f"{path.name} has no array '{wanted}'.")
+        return name
+    flat = [name for name, shape in shapes.items() if sum(n > 1 for n in shape) >= 2]
+    if len(flat) == 1:
+        return flat[0]
+    if not flat:
+        raise RequestError(f"{path.name} holds no array of two or more axes.")
+    listed = ", ".join(sorted(flat)[:8])
+    raise RequestError(f"{path.name} holds several arrays: choose one with --dataset: {listed}.")
+
+
+def kind_of(array: Indexable, described: Described) -> str:
+    """What the person said, or what the other things they said amount to."""
+    options = described.options
+    if options.kind is not None:
+        return options.kind
+    axes = {axis.strip() for axis in (options.axes or "").split(",")}
+    if array.dtype.kind == "c" and axes & {"coil", "read", "phase"}:
+        return "kspace"
+    scanned = any(
+        value is not None for name, value in options.to_dict().items() if name.startswith("scan_")
+    )
+    if options.unit in SINOGRAM_UNITS or scanned or axes & {"view", "detector"}:
+        return "sinogram"
+    return "sinogram" if described.angles_deg is not None else "image"
+
+
+def open_array(
+    array: Indexable,
+    path: Path,
+    options: InputOptions,
+    reopen: Callable[[InputOptions], Dataset],
+    sinogram_axes: str | None = None,
+    files: tuple[Path, ...] | None = None,
+    maps: np.ndarray | None = None,
+) -> Dataset:
+    """An array of any origin as the dataset it is said to be; ``maps`` go with k-space."""
+    described = describe(path, options)
+    kind = kind_of(array, described)
+    if kind == "sinogram":
+        from engine.data.readers.sinogram_array import open_sinogram_array
+
+        return open_sinogram_array(array, path, options, described, reopen, sinogram_axes, files)
+    if kind == "kspace":
+        from engine.data.readers.kspace_array import open_kspace_array
+
+        return open_kspace_array(cast(np.ndarray, array), path, described.options, maps)
+    if array.dtype.kind not in "fiuc":
+        raise RequestError(f"{path} holds {array.dtype} values: give numbers [H, W].")
+    view = by_slices(array, str(path), IMAGE_AXES, described.options.axes)
+    dataset = image_array(view, path, described.options)
+    dataset.files = files or (path,)
     return dataset
 
 
-def read_npy(path: Path) -> np.ndarray:
-    """Mapped, not read: slices come from the disk when they are used."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except PermissionError as error:
-        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
-    except (OSError, ValueError, EOFError) as error:
-        raise RequestError(f"{path} cannot be read as a NumPy array.") from error
-
-
-def image_array(array: np.ndarray, path: Path, options: InputOptions) -> ImageDataset:
+def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions) -> ImageDataset:
     """``[N, H, W]`` with the unit the person named; nothing is guessed for CT."""
     is_complex = array.dtype.kind == "c"
     modality = options.modality.upper() if options.modality else ("MR" if is_complex else "CT")

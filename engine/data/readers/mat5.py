@@ -1,0 +1,194 @@
+"""MATLAB 5 files (versions 5 to 7.2): numbers, texts, structs and cells.
+
+Read from the published layout (MAT-File Format, The MathWorks) rather than by a general loader,
+because every size in such a file is a claim: here each one is compared with the bytes that are
+really there, and compressed parts may grow to a limit only. Arrays come out as MATLAB shows
+them (first index down); a 1 x 1 struct is a dict and a larger one a list of dicts.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from engine.errors import RequestError
+
+MAX_BYTES: Final = 1 << 30
+MAX_ELEMENTS: Final = 100_000  # fields and cells of a file, all together
+MAX_DEPTH: Final = 8
+HDF5_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
+
+NUMBERS: Final = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8",
+                  12: "i8", 13: "u8"}  # fmt: skip
+MATRIX, COMPRESSED = 14, 15
+CELL, STRUCT, CHAR = 1, 2, 4
+CLASSES: Final = {6: "f8", 7: "f4", 8: "i1", 9: "u1", 10: "i2", 11: "u2", 12: "i4", 13: "u4",
+                  14: "i8", 15: "u8"}  # fmt: skip
+COMPLEX_FLAG: Final = 0x0800
+
+
+class _Damaged(Exception):
+    """The bytes are not what the layout says."""
+
+
+def is_hdf5(path: Path) -> bool:
+    """MATLAB 7.3 files are HDF5 behind a 512-byte text."""
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(520)
+    except OSError as error:
+        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
+    return HDF5_SIGNATURE in (start[:8], start[512:520])
+
+
+def read_mat5(path: Path) -> dict[str, Any]:
+    """Every variable of the file; what this reader does not know is left out."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise RequestError(f"{path.name} is larger than 1 GiB: save it as version 7.3.")
+        content = path.read_bytes()
+    except OSError as error:
+        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
+    if len(content) < 128 or content[126:128] not in (b"IM", b"MI"):
+        raise RequestError(f"{path.name} is not a MATLAB file of version 5 to 7.3.")
+    order = "<" if content[126:128] == b"IM" else ">"
+    try:
+        return _Parser(order).variables(memoryview(content)[128:])
+    except _Damaged as error:
+        raise RequestError(f"{path.name} is damaged: {error}.") from None
+
+
+class _Parser:
+    def __init__(self, order: str) -> None:
+        self.order = order
+        self.elements = 0
+        self.unpacked = 0
+
+    def variables(self, content: memoryview) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while len(content) >= 8:
+            kind, body, content = self.element(content)
+            if kind == COMPRESSED:
+                kind, body, _ = self.element(self.unpack(body))
+            if kind == MATRIX:
+                name, value = self.matrix(body, 0)
+                if name and value is not None:
+                    found[name] = value
+        return found
+
+    def unpack(self, body: memoryview) -> memoryview:
+        room = MAX_BYTES - self.unpacked
+        try:
+            unpacked = zlib.decompressobj().decompress(body, room + 1)
+        except zlib.error:
+            raise _Damaged("a compressed part cannot be unpacked") from None
+        if len(unpacked) > room:
+            raise _Damaged("its compressed parts hold more than 1 GiB")
+        self.unpacked += len(unpacked)
+        return memoryview(unpacked)
+
+    def element(self, content: memoryview) -> tuple[int, memoryview, memoryview]:
+        """Type, bytes and what follows; a small element keeps its bytes in its tag."""
+        if len(content) < 8:
+            raise _Damaged("it ends in the middle of a value")
+        first, second = (int(n) for n in np.frombuffer(content[:8], self.order + "u4"))
+        if first >> 16:
+            size, kind = first >> 16, first & 0xFFFF
+            if size > 4:
+                raise _Damaged("a small value is too long")
+            return kind, content[4 : 4 + size], content[8:]
+        if second > len(content) - 8:
+            raise _Damaged("a value is longer than the file")
+        end = 8 + second
+        following = end if first == COMPRESSED else end + -end % 8
+        return first, content[8:end], content[following:]
+
+    def numbers(self, content: memoryview) -> tuple[np.ndarray, memoryview]:
+        kind, body, rest = self.element(content)
+        if kind not in NUMBERS:
+            raise _Damaged("numbers are missing where they should be")
+        dtype = np.dtype(self.order + NUMBERS[kind])
+        return np.frombuffer(body[: len(body) - len(body) % dtype.itemsize], dtype), rest
+
+    def matrix(self, body: memoryview, depth: int) -> tuple[str, Any]:
+        self.elements += 1
+        if self.elements > MAX_ELEMENTS or depth > MAX_DEPTH:
+            raise _Damaged("it has too many or too deep structures")
+        if not len(body):
+            return "", np.zeros((0, 0))
+        flags, body = self.numbers(body)
+        dims, body = self.numbers(body)
+        _, name_bytes, body = self.element(body)
+        name = bytes(name_bytes).decode("utf-8", "replace")
+        if flags.size < 1 or dims.size < 2 or dims.dtype.kind not in "iu" or dims.min() < 0:
+            raise _Damaged("an array has no size")
+        shape = tuple(int(n) for n in dims)
+        code = int(flags[0]) & 0xFF
+        if code in CLASSES:
+            return name, self.numeric(body, shape, code, bool(int(flags[0]) & COMPLEX_FLAG))
+        if code == CHAR:
+            return name, self.text(body)
+        if code == STRUCT:
+            return name, self.struct(body, math.prod(shape), depth)
+        if code == CELL:
+            return name, self.cells(body, math.prod(shape), depth)
+        return name, None
+
+    def numeric(
+        self, body: memoryview, shape: tuple[int, ...], code: int, is_complex: bool
+    ) -> np.ndarray:
+        values, body = self.numbers(body)
+        if values.size != math.prod(shape):
+            raise _Damaged("an array does not have the size it says")
+        values = values.astype(CLASSES[code], copy=False)
+        if is_complex:
+            imaginary, _ = self.numbers(body)
+            if imaginary.size != values.size:
+                raise _Damaged("an array does not have the size it says")
+            values = values + 1j * imaginary
+        return values.reshape(shape, order="F")
+
+    def text(self, body: memoryview) -> str:
+        kind, characters, _ = self.element(body)
+        wide = "utf-16-le" if self.order == "<" else "utf-16-be"
+        coding = wide if kind in (4, 17) else "utf-8"
+        return bytes(characters).decode(coding, "replace")
+
+    def struct(self, body: memoryview, count: int, depth: int) -> Any:
+        length, body = self.numbers(body)
+        _, names, body = self.element(body)
+        width = int(length[0]) if length.size else 0
+        if not 1 <= width <= 256:
+            raise _Damaged("a struct has no field names")
+        fields = [
+            bytes(names[i : i + width]).split(b"\0")[0].decode("utf-8", "replace")
+            for i in range(0, len(names), width)
+        ]
+        if count * len(fields) > MAX_ELEMENTS:
+            raise _Damaged("a struct is absurdly large")
+        records: list[dict[str, Any]] = []
+        for _ in range(count):
+            record = {}
+            for field in fields:
+                record[field], body = self.inner(body, depth)
+            records.append(record)
+        return records[0] if count == 1 else records
+
+    def cells(self, body: memoryview, count: int, depth: int) -> list[Any]:
+        if count > MAX_ELEMENTS:
+            raise _Damaged("a cell array is absurdly large")
+        values = []
+        for _ in range(count):
+            value, body = self.inner(body, depth)
+            values.append(value)
+        return values
+
+    def inner(self, body: memoryview, depth: int) -> tuple[Any, memoryview]:
+        kind, content, rest = self.element(body)
+        if kind != MATRIX:
+            raise _Damaged("a field is missing")
+        return self.matrix(content, depth + 1)[1], rest

@@ -1,0 +1,127 @@
+"""Stacks of projection images with flat and dark fields: one detector row is one slice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.input_options import InputOptions
+from engine.data.line_integrals import Rows, from_counts, from_transmission
+from engine.data.readers.slices import SliceView
+from engine.data.rotation_centre import estimate_offset
+from engine.data.scan_geometry import GeometryNeeded, Scan, layout
+from engine.data.sidecar import Described, describe
+from engine.data.sinogram import Opener, SinogramDataset, open_scan
+from engine.errors import RequestError
+
+
+@dataclass
+class Projections:
+    """Frames by detector row, and which of them are projections, flat and dark fields.
+
+    ``flats`` and ``darks`` may be rows of another array; None where the file has none.
+    """
+
+    frames: SliceView  # [row][frame, column]
+    kept: NDArray[np.intp]
+    flats: SliceView | None = None
+    darks: SliceView | None = None
+    flat_frames: NDArray[np.intp] | None = None
+    dark_frames: NDArray[np.intp] | None = None
+
+    def rows(self, number: int, described: Described) -> Rows:
+        """Line integrals of one detector row; the fields are averaged for it alone."""
+        frames = self.frames[number]
+        values = frames[self.kept]
+        unit = described.options.unit or "counts"
+        if unit == "line-integral":
+            return Rows(values.astype(np.float32))
+        if unit == "transmission":
+            return from_transmission(values)
+        flat: float | NDArray | None = (
+            described.options.scan_air
+        )  # what a person says counts more than the file
+        if flat is None:
+            flat = _mean(self.flats, self.flat_frames, frames, number)
+        if flat is None:
+            flat = described.flat
+        dark = _mean(self.darks, self.dark_frames, frames, number)
+        if dark is None:
+            dark = described.dark
+        assert flat is not None  # asked for when the file was opened
+        return from_counts(values, flat, 0.0 if dark is None else dark)
+
+
+def _mean(
+    view: SliceView | None, chosen: NDArray[np.intp] | None, frames: np.ndarray, number: int
+) -> float | NDArray | None:
+    if view is not None:
+        return view[number].astype(np.float64).mean(axis=0)
+    if chosen is not None and chosen.size:
+        return frames[chosen].astype(np.float64).mean(axis=0)
+    return None
+
+
+def open_projections(
+    path: Path,
+    options: InputOptions,
+    scan: Scan,
+    stack: Projections,
+    reopen: Opener,
+    warnings: list[str],
+) -> SinogramDataset:
+    """The dataset, with the rotation centre estimated from the middle row unless it is told."""
+    described = describe(path, options)
+    unit = described.options.unit or "counts"
+    has_flat = stack.flats is not None or (
+        stack.flat_frames is not None and stack.flat_frames.size > 0
+    )
+    if unit not in ("counts", "transmission", "line-integral"):
+        raise RequestError(f"{path.name}: --unit {unit} is not a unit of projections.")
+    told_flat = described.options.scan_air is not None or described.flat is not None
+    missing = ("scan_air",) if unit == "counts" and not has_flat and not told_flat else ()
+    try:
+        layout(path.name, scan, described)
+    except GeometryNeeded as error:
+        raise GeometryNeeded(path.name, missing + error.missing) from None
+    if missing:
+        raise GeometryNeeded(path.name, missing)
+
+    def rows(number: int) -> Rows:
+        return stack.rows(number, described)
+
+    def made(scan: Scan) -> SinogramDataset:
+        count = stack.frames.shape[0]
+        return open_scan(path, options, described, scan, rows, count, reopen)
+
+    dataset = made(scan)
+    if described.options.scan_offset_mm is None:
+        offset_mm, note = _centre(dataset)
+        if offset_mm is not None:
+            dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
+        warnings.append(note)
+    told = described.options.unit is not None
+    origin = described.origin("unit") if told else "projections with flat and dark fields"
+    dataset.add_fact("unit", unit, origin)
+    dataset.warnings[:0] = warnings
+    return dataset
+
+
+def _centre(dataset: SinogramDataset) -> tuple[float | None, str]:
+    """The offset that the middle row asks for, for the bins in the file's order."""
+    middle = dataset.count // 2
+    try:
+        found = estimate_offset(dataset.read(middle), dataset.geometry)
+    except RequestError as error:
+        return None, f"The rotation centre could not be estimated and is assumed: {error}"
+    used = found.mm - dataset.layout.trim_mm
+    note = (
+        f"The rotation centre is not in the file; slice {middle} fits best with a detector offset "
+        f"of {used:.4g} mm (--scan-offset-mm changes it)."
+    )
+    if found.at_edge:
+        note += " That is at the end of the range searched: look at the image."
+    return -used if dataset.layout.flip else used, note
