@@ -15,6 +15,7 @@ from typing import Any
 import h5py
 import numpy as np
 
+from engine.data import hdf5_trial
 from engine.errors import RequestError
 
 MAX_READ_BYTES = 1 << 30
@@ -26,10 +27,13 @@ MAX_TEXT = 16 << 20
 def open_h5(path: Path) -> Iterator[h5py.File]:
     """The file, for reading; whatever h5py finds wrong inside it becomes one sentence."""
     try:
+        hdf5_trial.check(path)
         with h5py.File(path, "r", locking=False) as file:
             yield file
     except RequestError:
         raise
+    except hdf5_trial.Damaged as error:
+        raise RequestError(f"{path} is damaged: {error}.") from error
     except PermissionError as error:
         raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:

@@ -13,9 +13,9 @@ from results import make_result
 from engine.data.input_options import InputOptions
 from engine.data.readers.run_h5 import is_run_h5, open_run_h5, read_run_h5
 from engine.data.record import RunRecord
+from engine.data.shared_record import shared_record
 from engine.data.writers import Result, write_outputs
 from engine.data.writers.outputs import physical_array
-from engine.data.shared_record import shared_record
 from engine.errors import RequestError
 from engine.run import Run
 from engine.solvers.dc_pnpdp import DcPnpdp

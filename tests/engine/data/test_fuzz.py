@@ -1,0 +1,26 @@
+"""Thousands of damaged files: each opens or is refused in a sentence, in time and in bounds."""
+
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits memory as Linux does")
+
+if sys.platform == "linux":
+    from fuzz_seeds import FAMILIES, write_family
+    from fuzzing import run_fuzz
+else:
+    FAMILIES = {}
+
+COUNT = 3000
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("family", FAMILIES)
+def test_damaged_files_neither_crash_nor_hang_nor_eat_memory(family, part, tmp_path):
+    write_family(family, tmp_path)
+    counts = run_fuzz(tmp_path, COUNT // 3, first=part * COUNT // 3)
+    assert counts["wrong"] == []
+    assert counts["opened"] + counts["refused"] == COUNT // 3
+    assert counts["refused"] > COUNT // 30
+    assert counts["opened"] > 0
