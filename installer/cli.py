@@ -15,7 +15,7 @@ from pathlib import Path
 
 from installer.console import SetUpError, child_environment, say
 from installer.environment import APPLICATION, WITH_TESTS, Environment, set_up
-from installer.system import provide_qt_libraries
+from installer.system import provide_qt_libraries, provide_validators
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -28,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         provide_qt_libraries()
         if arguments:
+            provide_validators()
             set_up(env, WITH_TESTS)
             return run_tests(env, arguments[1:])
         set_up(env, APPLICATION)

@@ -1,4 +1,4 @@
-"""What the operating system must provide: on Debian and Ubuntu, Qt's libraries and a font."""
+"""What Debian and Ubuntu must provide: Qt's libraries, a font, validators for the tests."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ QT_PACKAGES = (
     "libfontconfig1",
     "fonts-dejavu-core",
 )
+VALIDATORS = ("dicom3tools", "dcmtk", "dcm2niix")
 
 
 def has_apt() -> bool:
@@ -64,25 +65,26 @@ def apt_install(packages: Sequence[str]) -> None:
 
 def provide_qt_libraries() -> None:
     """Install Qt's libraries where we may, else say how; never a reason to stop."""
-    if not has_apt():
-        return
-    wanted = missing(QT_PACKAGES)
+    _provide(QT_PACKAGES, "system libraries for the window", "the window may not open")
+
+
+def provide_validators() -> None:
+    """Other people's DICOM programs, which the tests compare with; without them those skip."""
+    _provide(VALIDATORS, "programs that check DICOM files", "the tests that use them are skipped")
+
+
+def _provide(packages: Sequence[str], what: str, otherwise: str) -> None:
+    wanted = missing(packages) if has_apt() else []
     if not wanted:
         return
     if not is_root():
-        say(
-            f"The window needs system libraries that are missing. Please type:\n"
-            f"    {apt_line(wanted)}"
-        )
+        say(f"Some {what} are missing: {otherwise} until you type\n    {apt_line(wanted)}")
         return
-    say(f"Installing {len(wanted)} system libraries for the window ...")
+    say(f"Installing {len(wanted)} {what} ...")
     try:
         apt_install(wanted)
     except SetUpError as error:
-        say(
-            f"{error}\nGoing on without; the window may not open until you have typed:\n"
-            f"    {apt_line(wanted)}"
-        )
+        say(f"{error}\nGoing on without: {otherwise} until you have typed\n    {apt_line(wanted)}")
 
 
 def provide_venv_module() -> None:

@@ -80,4 +80,4 @@ def _print_check(console: Console, dataset: Dataset) -> None:
 def _typed(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value + 0.0:g}" if isinstance(value, float) else str(value)

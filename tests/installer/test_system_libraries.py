@@ -62,6 +62,16 @@ def test_a_failing_apt_is_a_warning(debian, monkeypatch, capsys):
 
 
 @posix
+def test_the_tests_get_dicom_validators_or_say_what_is_skipped(debian, monkeypatch, capsys):
+    monkeypatch.setattr(system, "is_root", lambda: False)
+    system.provide_validators()
+    assert "skipped until you type" in capsys.readouterr().out
+    monkeypatch.setattr(system, "is_root", lambda: True)
+    system.provide_validators()
+    assert debian.read_text().splitlines()[-1].endswith("dicom3tools dcmtk dcm2niix")
+
+
+@posix
 def test_debians_missing_venv_module_is_installed_by_root_and_named_to_others(debian, monkeypatch):
     package = f"python3.{sys.version_info.minor}-venv"
     monkeypatch.setattr(system, "is_root", lambda: False)

@@ -198,3 +198,22 @@ def write_dicomdir(path: Path, names: Sequence[Sequence[str]]) -> Path:
         ]
         data.DirectoryRecordSequence = Items(records)
         return save(path, data)
+
+
+def to_jpeg_lossless(source: Path, target: Path) -> Path:
+    """Process 14, which of the permissive libraries only GDCM can write."""
+    import gdcm
+
+    change = gdcm.ImageChangeTransferSyntax()
+    change.SetTransferSyntax(gdcm.TransferSyntax(gdcm.TransferSyntax.JPEGLosslessProcess14_1))
+    reader = gdcm.ImageReader()
+    reader.SetFileName(str(source))
+    assert reader.Read()
+    change.SetInput(reader.GetImage())
+    assert change.Change()
+    writer = gdcm.ImageWriter()
+    writer.SetFileName(str(target))
+    writer.SetFile(reader.GetFile())
+    writer.SetImage(change.GetOutput())
+    assert writer.Write()
+    return target

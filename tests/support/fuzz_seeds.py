@@ -41,14 +41,19 @@ def dicom(folder: Path) -> dict[str, dict]:
     for name, syntax in syntaxes.items():
         dicom_files.write_slice(folder / f"{name}.dcm", syntax=syntax)
     dicom_files.write_slice(folder / "mr.dcm", "MR")
+    dicom_files.write_enhanced(folder / "enhanced.dcm", [0.0, 2.0])
+    dicom_files.to_jpeg_lossless(folder / "plain.dcm", folder / "jpeg.dcm")
     (folder / "series").mkdir()
     dicom_files.write_series(folder / "series", [0.0, 2.0, 4.0])
     disc = ct_pd_files.Solid(Ellipse(5.0, -8.0, 30.0, 20.0, 0.0, 0.02))
     scan = ct_pd_files.Scan([disc], ct_pd_files.turns(1, 24), rows=1, columns=100, turn_views=24)
     scan.column_mm, scan.central = 4.4, (49.875, 1.0)
     ct_pd_files.write_scan(folder / "projections", scan)
-    names = [*(f"{name}.dcm" for name in syntaxes), "mr.dcm", "series", "projections"]
-    return {name: {} for name in names}
+    dicom_files.write_series(folder / "disk", [0.0, 2.0])
+    files = [[path.name] for path in (folder / "disk").iterdir()]
+    dicom_files.write_dicomdir(folder / "disk" / "DICOMDIR", files)
+    names = [*(f"{name}.dcm" for name in syntaxes), "mr.dcm", "enhanced.dcm", "jpeg.dcm"]
+    return {name: {} for name in (*names, "series", "disk", "projections")}
 
 
 def hdf5(folder: Path) -> dict[str, dict]:
