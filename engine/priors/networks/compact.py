@@ -29,8 +29,9 @@ MOST_LEVELS, MOST_BLOCKS, MOST_CHANNELS = 8, 8, 1024
 def check_kwargs(kwargs: dict[str, Any]) -> None:
     """Raise RequestError unless these build a network of sane size."""
     known = {"channels", "widths", "blocks", "attention", "unshuffle", "embedding"}
-    if set(kwargs) != known:
-        odd = sorted(set(kwargs) ^ known)[0]
+    given = set(kwargs) - {"align_phase"}  # optional
+    if given != known:
+        odd = sorted(given ^ known)[0]
         raise RequestError(f"The network's argument '{odd}' is unknown or missing.")
     widths = _whole(kwargs, "widths", 8, MOST_CHANNELS)
     blocks = _whole(kwargs, "blocks", 1, MOST_BLOCKS)
@@ -42,6 +43,10 @@ def check_kwargs(kwargs: dict[str, Any]) -> None:
             f"The network needs 1 to {MOST_LEVELS} widths and as many blocks, "
             f"not {len(widths)} and {len(blocks)}."
         )
+    if kwargs.get("align_phase", False) not in (False, True) or (
+        kwargs.get("align_phase") and kwargs["channels"] != 2
+    ):
+        raise RequestError("The network's 'align_phase' is on or off, and on for 2 channels only.")
     if any(width % CHANNELS_PER_GROUP for width in widths):
         raise RequestError(f"The network's widths must be multiples of {CHANNELS_PER_GROUP}.")
     if any(widths[level] % CHANNELS_PER_HEAD for level in attention):
@@ -180,6 +185,9 @@ class CompactUNet(nn.Module):
         The image is folded by this factor before the first level.
     embedding
         Width of the noise embedding.
+    align_phase
+        MR: turn the local phase to zero before the network and back after it (see
+        ``local_phase``), so that it need not learn every phase anew.
     """
 
     def __init__(
@@ -190,9 +198,10 @@ class CompactUNet(nn.Module):
         attention: Sequence[int] = (),
         unshuffle: int = 4,
         embedding: int = 128,
+        align_phase: bool = False,
     ) -> None:
         super().__init__()
-        self.channels, self.unshuffle = channels, unshuffle
+        self.channels, self.unshuffle, self.align_phase = channels, unshuffle, align_phase
         self.multiple = unshuffle * 2 ** (len(widths) - 1)
         folded = channels * unshuffle**2
         self.embed = NoiseEmbedding(embedding)
@@ -215,7 +224,16 @@ class CompactUNet(nn.Module):
 
     def forward(self, x: Tensor, c_noise: Tensor) -> Tensor:
         height, width = x.shape[-2:]
-        x = F.pixel_unshuffle(pad_to_multiple(x, self.multiple), self.unshuffle)
+        x = pad_to_multiple(x, self.multiple)
+        if self.align_phase:
+            cos, sin = local_phase(x)
+            out = turned(self._aligned(turned(x, cos, -sin), c_noise), cos, sin)
+        else:
+            out = self._aligned(x, c_noise)
+        return out[..., :height, :width]
+
+    def _aligned(self, x: Tensor, c_noise: Tensor) -> Tensor:
+        x = F.pixel_unshuffle(x, self.unshuffle)
         with full_precision(x):
             embedding = self.embed(c_noise.float())
         h = self.stem(x.contiguous(memory_format=torch.channels_last))
@@ -230,7 +248,30 @@ class CompactUNet(nn.Module):
             h = self.fuse[i](torch.cat([h, skips[i]], dim=1))
             h = self.decoder[i](h, embedding)
         h = self.head(F.silu(self.norm(h)))
-        return F.pixel_shuffle(h, self.unshuffle)[..., :height, :width]
+        return F.pixel_shuffle(h, self.unshuffle)
+
+
+PHASE_BLOCK = 8
+
+
+def local_phase(x: Tensor) -> tuple[Tensor, Tensor]:
+    """cos and sin of the phase around each pixel of a complex image, ``[B, 1, H, W]`` each.
+
+    An MR image's phase is smooth: its mean over some 24 pixels is known even where each pixel
+    is mostly noise.
+    """
+    block = (min(PHASE_BLOCK, x.shape[-2]), min(PHASE_BLOCK, x.shape[-1]))
+    coarse = F.avg_pool2d(x, block, ceil_mode=True)
+    coarse = F.avg_pool2d(coarse, 3, stride=1, padding=1, count_include_pad=False)
+    mean = F.interpolate(coarse, size=x.shape[-2:], mode="bilinear", align_corners=False)
+    unit = mean / mean.square().sum(1, keepdim=True).sqrt().clamp_min(1e-12)
+    return unit[:, :1], unit[:, 1:]
+
+
+def turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """The complex image times cos + i sin."""
+    real, imaginary = x[:, :1], x[:, 1:]
+    return torch.cat([real * cos - imaginary * sin, imaginary * cos + real * sin], dim=1)
 
 
 def pad_to_multiple(x: Tensor, multiple: int) -> Tensor:

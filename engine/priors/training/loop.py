@@ -27,7 +27,16 @@ from engine.priors.training.validation import Validation
 ARCHITECTURE, PRECONDITIONING = "compact-unet", "edm"
 LOSS_WINDOW = 50
 # settings that may change when a run is extended: the network and the data units may not
-FIXED = ("modality", "widths", "blocks", "attention", "unshuffle", "embedding", "sigma_data")
+FIXED = (
+    "modality",
+    "widths",
+    "blocks",
+    "attention",
+    "unshuffle",
+    "embedding",
+    "sigma_data",
+    "align_phase",
+)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class TrainingSettings(Settings):
     attention: str = setting("2", "Levels with self-attention, counted from 0; 'none' for none.")
     unshuffle: int = setting(4, "Fold N x N pixels into channels first.", low=1, high=8)
     embedding: int = setting(128, "Width of the noise embedding.", low=8, high=1024)
+    align_phase: bool = setting(True, "MR: turn the local phase to zero before the network.")
     size: int = setting(256, "Image size the prior is made for.", low=64, high=1024, unit="px")
     crop: int = setting(128, "Side of the training crops; 0: whole images.", low=0, unit="px")
     batch: int = setting(8, "Images per step.", low=1, high=1024)
@@ -61,7 +62,7 @@ class TrainingSettings(Settings):
         return IntensityMap("hu", 1000.0) if self.modality == "ct" else IntensityMap("mr")
 
     def network_kwargs(self) -> dict[str, Any]:
-        return {
+        kwargs = {
             "channels": self.channels,
             "widths": self._numbers("widths"),
             "blocks": self._numbers("blocks"),
@@ -69,6 +70,7 @@ class TrainingSettings(Settings):
             "unshuffle": self.unshuffle,
             "embedding": self.embedding,
         }
+        return kwargs | ({"align_phase": True} if self.align_phase and self.channels == 2 else {})
 
     def _numbers(self, name: str) -> list[int]:
         text = getattr(self, name)

@@ -5,7 +5,13 @@ import torch
 
 from engine.errors import RequestError
 from engine.priors.networks import build_network
-from engine.priors.networks.compact import CompactUNet, pad_to_multiple
+from engine.priors.networks.compact import (
+    CompactUNet,
+    check_kwargs,
+    local_phase,
+    pad_to_multiple,
+    turned,
+)
 
 TINY = {
     "channels": 1,
@@ -126,3 +132,40 @@ def test_absurd_arguments_are_refused(change):
 def test_an_unknown_network_is_refused():
     with pytest.raises(RequestError, match="not known"):
         build_network("os.system", {})
+
+
+def aligned_network():
+    torch.manual_seed(0)
+    network = CompactUNet(2, widths=(16, 32), blocks=(1, 1), unshuffle=2, align_phase=True)
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    return network.eval()
+
+
+def test_with_aligned_phase_a_turned_image_gives_the_turned_answer():
+    """Exactly, for any phase of the whole image: the network sees the same image."""
+    network, level = aligned_network(), torch.tensor([0.3])
+    generator = torch.Generator().manual_seed(1)
+    image = torch.randn(1, 2, 24, 40, generator=generator)
+    angle = torch.tensor(1.1)
+    with torch.no_grad():
+        plain = network(image, level)
+        rotated = network(turned(image, angle.cos(), angle.sin()), level)
+    assert plain.std() > 0.01
+    torch.testing.assert_close(rotated, turned(plain, angle.cos(), angle.sin()))
+
+
+def test_local_phase_finds_a_smooth_phase_under_noise():
+    rows = torch.linspace(-1, 1, 96)
+    phase = (1.5 * rows[:, None] - 0.8 * rows[None, :] * rows[:, None] + 0.4)[None, None]
+    clean = torch.cat([phase.cos(), phase.sin()], dim=1)
+    noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(2))
+    cos, sin = local_phase(clean + noise)
+    error = (phase - torch.atan2(sin, cos))[..., 8:-8, 8:-8]
+    assert error.abs().mean() < 0.1
+
+
+def test_alignment_is_for_complex_images_only():
+    with pytest.raises(RequestError, match="align_phase"):
+        check_kwargs({**TINY, "align_phase": True})
+    check_kwargs({**TINY, "channels": 2, "align_phase": True})
