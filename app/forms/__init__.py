@@ -1,0 +1,1 @@
+"""Forms made from settings classes, and the pictures that go with an acquisition."""

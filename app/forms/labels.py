@@ -1,0 +1,102 @@
+"""What a field is called on the screen, and how its value is written there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from engine.settings import option_name
+
+AUTOMATIC = "automatic"
+
+LABELS = {
+    "nfe": "NFE (denoiser calls)",
+    "rho": "rho, constant",
+    "rho_over_sigma2": "rho × sigma² (W)",
+    "cg_iterations": "CG iterations",
+    "cg_tolerance": "CG tolerance",
+    "sigma_max": "sigma, first",
+    "sigma_min": "sigma, last",
+    "schedule_rho": "Karras exponent",
+    "init": "Starting image",
+    "clip_init": "Clip the start",
+    "dual": "Dual variable",
+    "injection": "Noise injection",
+    "inject_last": "Inject at the last step",
+    "sh_amplitude": "SH amplitude",
+    "sh_kernel": "SH kernel",
+    "sh_width": "SH width",
+    "sh_padding": "SH borders",
+    "sh_aggregate": "SH estimate",
+    "zeta": "zeta",
+    "tikhonov": "Tikhonov penalty",
+    "tv_strength": "TV penalty",
+    "tv_inner": "TV inner iterations",
+    "geometry": "Rays",
+    "source_origin_mm": "Source to centre",
+    "source_detector_mm": "Source to detector",
+    "photons": "Photons per ray",
+    "fbp_filter": "FBP filter",
+    "backend": "Projector",
+    "weighted": "Weigh rays by certainty",
+    "acs_lines": "ACS lines",
+    "kspace_noise": "k-space noise",
+    "scan_geometry": "Rays",
+    "scan_start": "First view",
+    "scan_range": "Angular range",
+    "scan_direction": "Direction",
+    "scan_flip": "Detector reversed",
+    "scan_pitch_mm": "Detector pitch",
+    "scan_offset_mm": "Detector offset",
+    "scan_source_origin_mm": "Source to centre",
+    "scan_source_detector_mm": "Source to detector",
+    "scan_air": "Counts in air",
+    "mu_water": "Attenuation of water",
+    "size": "Image side",
+}
+
+# Symbols people read faster than the file's spelling.
+UNITS = {"deg": "°", "1/mm": "mm⁻¹"}
+CHOICES = {"ccw": "counter-clockwise", "cw": "clockwise", "sh": "homogenized (sh)"}
+
+
+BLANKS = {"photons": "no noise"}  # what an empty field means, where it is not 'automatic'
+
+
+def blank_of(name: str) -> str:
+    return BLANKS.get(name, AUTOMATIC)
+
+
+def label_of(name: str) -> str:
+    if name in LABELS:
+        return LABELS[name]
+    words = name.removesuffix("_mm").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def unit_of(unit: str) -> str:
+    return UNITS.get(unit, unit)
+
+
+def choice_of(value: str) -> str:
+    return CHOICES.get(value, value)
+
+
+def text_of(value: Any) -> str:
+    """A value as it would be typed; nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.12g}" if isinstance(value, float) else str(value)
+
+
+def on_screen(sentence: str, names: tuple[str, ...]) -> str:
+    """The engine's sentence with the form's words for the options it names."""
+
+    def words(match: re.Match[str]) -> str:
+        known = {option_name(name): name for name in names}
+        name = known.get(match.group())
+        return match.group() if name is None else f"“{label_of(name)}”"
+
+    return re.sub(r"--[a-z][a-z0-9-]*[a-z0-9]", words, sentence)

@@ -1,0 +1,129 @@
+"""The MRI acquisition: its form and the mask it makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QVBoxLayout, QWidget
+
+from app.forms.form import SettingsForm
+from app.forms.history import History
+from app.forms.mask_picture import MaskPicture
+from app.forms.rows import SentenceLabel
+from app.theme import tabular
+from engine.acquisition import MRIAcquisition
+from engine.errors import RequestError
+
+BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
+THINNING = ("acceleration", "mask", "acs_lines")
+
+
+class MRIPanel(QWidget):
+    """Says which lines of k-space are kept; `edited` after every change, valid or not."""
+
+    edited = Signal()
+    valid_changed = Signal(bool)
+
+    def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.form = SettingsForm(MRIAcquisition, BASIC, history=history)
+        self.picture = MaskPicture()
+        self.words = SentenceLabel()
+        self.words.setFont(tabular(self.words.font()))
+        self.lines = 0  # 0: no data yet
+        self.seed = 0
+        self.measured: NDArray[np.bool_] | None = None
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        for part in (self.picture, self.words, self.form):
+            column.addWidget(part)
+        column.addStretch(1)
+        self.form.edited.connect(self._on_edited)
+        self.form.valid_changed.connect(self.valid_changed)
+
+    @property
+    def valid(self) -> bool:
+        return self.form.valid
+
+    def value(self) -> dict[str, Any]:
+        """The ``acquisition`` of a Job: only what was asked for."""
+        return self.form.value()
+
+    def set_values(self, values: dict[str, Any]) -> None:
+        self.form.set_values(values, rest_to_default=True)
+
+    def set_simulated(self, lines: int, seed: int = 0) -> None:
+        """The open data are an image with ``lines`` columns, which are the lines of k-space."""
+        self.lines, self.seed, self.measured = lines, seed, None
+        self.form.set_context(check=self._mask)
+        self._refresh()
+
+    def set_measured(self, sampled: NDArray, coils: int = 1, seed: int = 0) -> None:
+        """The open data are k-space: ``sampled`` ``(W,)`` or ``(H, W)`` can only lose lines."""
+        self.measured = np.asarray(sampled, dtype=bool)
+        self.lines, self.seed = int(self.measured.shape[-1]), seed
+        blank = {} if self.measured.all() else dict.fromkeys(THINNING, "as measured")
+        self.form.set_context(
+            blank=blank,
+            defaults={"coils": coils},
+            locks={"coils": f"The data were measured with {coils} coils."},
+            check=self._mask,
+        )
+        self._refresh()
+
+    def set_seed(self, seed: int) -> None:
+        """Random masks follow the run's seed."""
+        self.seed = seed
+        self.form.refresh()
+        self._refresh()
+
+    def _mask(self, asked: dict[str, Any]) -> tuple[NDArray[np.bool_], str]:
+        """The kept lines and what they amount to; raises RequestError."""
+        # Brings torch with it: only once data are open, when it is loaded anyway.
+        from engine.physics.masks import build_mask, given
+
+        full = MRIAcquisition.from_dict(asked)
+        own = None if self.measured is None else given(self.measured)
+        partial = own is not None and not own.sampled.all()
+        if own is not None and partial and not any(name in asked for name in THINNING):
+            return own.sampled, _words(own.sampled, own.acs_lines, "as measured")
+        if own is not None and partial and full.acceleration <= own.true_acceleration:
+            note = f"asked for {full.acceleration:g}, which takes nothing away"
+            return own.sampled, _words(own.sampled, own.acs_lines, note)
+        mask = build_mask(
+            full.mask, self.lines, full.acceleration, acs_lines=full.acs_lines, seed=self.seed
+        )
+        sampled = mask.sampled if own is None else mask.sampled & own.sampled
+        if not sampled.any():
+            raise RequestError("None of the measured lines belongs to this --mask.")
+        return sampled, _words(sampled, mask.acs_lines, f"asked for {full.acceleration:g}")
+
+    def _on_edited(self) -> None:
+        self._refresh()
+        self.edited.emit()
+
+    def _refresh(self) -> None:
+        """Show what is asked for; a mask that cannot be made is not shown as another one."""
+        if not self.lines:
+            return
+        wrong = {n: s for n, s in self.form.faults.items() if n in (*THINNING, "")}
+        if wrong:
+            self.picture.say("No mask fits these values.")
+            self.words.say("")
+            return
+        if not self.valid:
+            return
+        sampled, words = self._mask(self.value())
+        self.picture.set_mask(sampled, words)
+        self.words.say(words)
+
+
+def _words(sampled: NDArray[np.bool_], acs_lines: int, note: str) -> str:
+    lines = sampled.reshape(-1, sampled.shape[-1]).any(axis=0)
+    rate = sampled.size / int(sampled.sum())
+    text = f"True acceleration {rate:.2f} ({note}): {int(lines.sum())} of {lines.size} lines"
+    return text + (f", {acs_lines} of them the full centre." if acs_lines else ".")

@@ -1,0 +1,266 @@
+"""The panes side by side, all on the same anatomy, window and slice."""
+
+from __future__ import annotations
+
+import math
+from enum import Enum
+from functools import partial
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent, QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+
+from app.images.compare import BlendPane, ComparePane, DifferencePane
+from app.images.display import LinkedView, Tool
+from app.images.inspector import Inspector
+from app.images.pane import ImagePane
+from app.theme import GRID_PX, RunStyle
+
+CAPTION_PX = 24  # what a pane needs beside its image
+
+
+class CompareMode(Enum):
+    NONE = "none"
+    DIFFERENCE = "difference"
+    FLICKER = "flicker"
+    SWIPE = "swipe"
+
+
+class PaneGrid(QWidget):
+    """Any number of panes by key; one more, at the end, compares two of them."""
+
+    maximised_changed = Signal(str)  # the key shown alone, '' when all are shown
+    compare_changed = Signal(object)  # CompareMode
+    panes_changed = Signal()
+
+    def __init__(self, link: LinkedView | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Images")
+        self.link = link if link is not None else LinkedView(self)
+        self.mode = CompareMode.NONE
+        self.compare_pane: ComparePane | None = None
+        self._panes: dict[str, ImagePane] = {}
+        self._maximised: ImagePane | None = None
+        self._sources: tuple[str, str] | None = None
+        self._masked = True
+        self._columns = 0
+
+        self._layout = QGridLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setSpacing(GRID_PX // 4)
+        self._empty = QLabel("Drop a DICOM folder here, or open the demo.")
+        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._empty.setWordWrap(True)
+        self._empty.setAccessibleName("No images")
+        self.inspector = Inspector(self.link, self.image_panes, self)
+        self._arrange()
+
+    # -- panes ------------------------------------------------------------------------------
+
+    def keys(self) -> list[str]:
+        return list(self._panes)
+
+    def pane(self, key: str) -> ImagePane:
+        return self._panes[key]
+
+    def image_panes(self) -> list[ImagePane]:
+        """Those that show an image of their own: not the comparison."""
+        return list(self._panes.values())
+
+    def add(self, key: str, name: str, style: RunStyle | None = None) -> ImagePane:
+        """A new pane at the end; the one of that key if there is one already."""
+        if key in self._panes:
+            return self._panes[key]
+        pane = ImagePane(self.link, parent=self)
+        pane.set_caption(name)
+        pane.set_run_style(style)
+        pane.set_patient_masked(self._masked)
+        pane.maximise_requested.connect(partial(self._toggle_maximised, pane))
+        pane.image_changed.connect(self.inspector.refresh_soon)
+        self._panes[key] = pane
+        self._columns = 0
+        self._arrange()
+        self.panes_changed.emit()
+        return pane
+
+    def remove(self, key: str) -> None:
+        pane = self._panes[key]
+        if self._sources is not None and key in self._sources:
+            self._sources = None
+        if self.compare_pane is not None and key in self.compare_keys():
+            self.set_compare(CompareMode.NONE)
+        del self._panes[key]
+        self._drop(pane)
+        self.panes_changed.emit()
+
+    def clear(self) -> None:
+        for key in self.keys():
+            self.remove(key)
+
+    def _drop(self, pane: ImagePane) -> None:
+        if self._maximised is pane:
+            self._maximised = None
+            self.maximised_changed.emit("")
+        self._layout.removeWidget(pane)
+        pane.hide()
+        pane.detach()
+        pane.deleteLater()
+        self._columns = 0
+        self._arrange()
+
+    def set_empty_text(self, text: str) -> None:
+        self._empty.setText(text)
+
+    def set_patient_masked(self, masked: bool) -> None:
+        self._masked = masked
+        for pane in self._all():
+            pane.set_patient_masked(masked)
+
+    def set_colour_bars(self, shown: bool) -> None:
+        for pane in self.image_panes():
+            pane.set_colour_bar(shown)
+
+    # -- layout -----------------------------------------------------------------------------
+
+    def _all(self) -> list[ImagePane]:
+        extra = [self.compare_pane] if self.compare_pane is not None else []
+        return [*self._panes.values(), *extra]
+
+    @property
+    def maximised(self) -> ImagePane | None:
+        return self._maximised
+
+    def maximise(self, pane: ImagePane | None) -> None:
+        """Show one pane alone; None shows all again."""
+        self._maximised = pane
+        self._columns = 0
+        self._arrange()
+        keys = [key for key, other in self._panes.items() if other is pane]
+        self.maximised_changed.emit(keys[0] if keys else ("compare" if pane is not None else ""))
+
+    def _toggle_maximised(self, pane: ImagePane) -> None:
+        self.maximise(None if self._maximised is pane else pane)
+
+    def _arrange(self) -> None:
+        panes = self._all()
+        shown = [self._maximised] if self._maximised is not None else panes
+        columns = best_columns(len(shown), self.width(), self.height())
+        if columns == self._columns and panes:
+            return
+        self._columns = columns
+        for index in range(self._layout.count() - 1, -1, -1):
+            self._layout.takeAt(index)
+        for line in range(max(self._layout.rowCount(), self._layout.columnCount())):
+            self._layout.setRowStretch(line, 0)
+            self._layout.setColumnStretch(line, 0)
+        self._empty.setVisible(not panes)
+        for pane in panes:
+            pane.setVisible(pane in shown)
+        for number, widget in enumerate(shown or [self._empty]):
+            row, column = divmod(number, columns)
+            self._layout.addWidget(widget, row, column)
+            self._layout.setRowStretch(row, 1)
+            self._layout.setColumnStretch(column, 1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    # -- comparison -------------------------------------------------------------------------
+
+    def set_compare_sources(self, a: str, b: str) -> None:
+        """A - B, A before B, A left of B."""
+        self._sources = (a, b)
+        if self.compare_pane is not None:
+            self.compare_pane.set_sources(self._panes[a], self._panes[b])
+
+    def compare_keys(self) -> tuple[str, ...]:
+        """A and B: as chosen, else the newest against the first (the reference)."""
+        if self._sources is not None:
+            return self._sources
+        keys = self.keys()
+        return (keys[-1], keys[0]) if len(keys) > 1 else ()
+
+    def set_compare(self, mode: CompareMode) -> None:
+        keys = self.compare_keys()
+        if mode is not CompareMode.NONE and not keys:
+            self.link.notice.emit("A comparison needs two images.")
+            return
+        kind = DifferencePane if mode is CompareMode.DIFFERENCE else BlendPane
+        if self.compare_pane is not None and (
+            mode is CompareMode.NONE or not isinstance(self.compare_pane, kind)
+        ):
+            pane, self.compare_pane = self.compare_pane, None
+            self._drop(pane)
+        self.mode = mode
+        if mode is not CompareMode.NONE:
+            if self.compare_pane is None:
+                self._open_compare(kind(self.link, parent=self))
+            if isinstance(self.compare_pane, BlendPane):
+                self.compare_pane.set_swiping(mode is CompareMode.SWIPE)
+        self.compare_changed.emit(mode)
+
+    def _open_compare(self, pane: ComparePane) -> None:
+        self.compare_pane = pane
+        a, b = self.compare_keys()
+        pane.set_patient_masked(self._masked)
+        pane.set_sources(self._panes[a], self._panes[b])
+        pane.maximise_requested.connect(partial(self._toggle_maximised, pane))
+        if self._maximised is not None:  # or the comparison would open out of sight
+            self.maximise(None)
+        self._columns = 0
+        self._arrange()
+
+    def flicker(self) -> None:
+        """Open the flicker; when it is open, show the other image."""
+        if self.mode is CompareMode.FLICKER and isinstance(self.compare_pane, BlendPane):
+            self.compare_pane.toggle()
+        else:
+            self.set_compare(CompareMode.FLICKER)
+
+    def toggle_flicker_timer(self) -> None:
+        if self.mode is not CompareMode.FLICKER:
+            self.set_compare(CompareMode.FLICKER)
+        if isinstance(self.compare_pane, BlendPane):
+            self.compare_pane.set_running(not self.compare_pane.timer.isActive())
+
+    def _toggle(self, mode: CompareMode) -> None:
+        self.set_compare(CompareMode.NONE if self.mode is mode else mode)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Keys that the focused pane did not want."""
+        shift = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
+        if event.modifiers() and not shift:
+            super().keyPressEvent(event)
+            return
+        match event.key():
+            case Qt.Key.Key_F:
+                self.toggle_flicker_timer() if shift else self.flicker()
+            case Qt.Key.Key_D:
+                self._toggle(CompareMode.DIFFERENCE)
+            case Qt.Key.Key_S:
+                self._toggle(CompareMode.SWIPE)
+            case Qt.Key.Key_Delete:
+                self.link.measurements.clear()
+            case Qt.Key.Key_Escape:
+                self._step_back()
+            case _:
+                super().keyPressEvent(event)
+
+    def _step_back(self) -> None:
+        if self.mode is not CompareMode.NONE:
+            self.set_compare(CompareMode.NONE)
+        elif self.link.tool is not Tool.WINDOW:
+            self.link.set_tool(Tool.WINDOW)
+        else:
+            self.link.set_crosshair(None)
+
+
+def best_columns(count: int, width: int, height: int) -> int:
+    """The number of columns that leaves the largest square image in every pane."""
+
+    def side(columns: int) -> float:
+        rows = math.ceil(count / columns)
+        return min(width / columns, height / rows - CAPTION_PX)
+
+    return max(range(1, count + 1), key=side, default=1)

@@ -1,0 +1,137 @@
+"""The window a person looks through: centre, width, presets, and its shared model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal
+
+NARROWEST: Final = 1.0 + 1e-6  # DICOM's linear VOI divides by width - 1
+TAIL: Final = 0.001  # of the pixels at either end, ignored by the automatic window
+DRAG_PIXELS: Final = 200  # dragging so far to the right doubles the width
+
+
+@dataclass(frozen=True)
+class WindowLevel:
+    """Centre and width as DICOM's linear VOI function defines them (PS3.3 C.11.2.1.2.1)."""
+
+    centre: float
+    width: float
+    invert: bool = False
+
+    @property
+    def levels(self) -> tuple[float, float]:
+        """The values shown black and white: y = (x - (c - 0.5)) / (w - 1) + 0.5 is 0 and 1."""
+        half = (max(self.width, NARROWEST) - 1) / 2
+        return self.centre - 0.5 - half, self.centre - 0.5 + half
+
+    @classmethod
+    def from_range(cls, low: float, high: float, invert: bool = False) -> WindowLevel:
+        """The window that shows ``low`` black and ``high`` white."""
+        return cls((low + high) / 2 + 0.5, max(high - low, NARROWEST - 1) + 1, invert)
+
+    @classmethod
+    def auto(cls, image: np.ndarray, invert: bool = False) -> WindowLevel:
+        """The range of the image without its tails: MR has no absolute scale."""
+        values = image[np.isfinite(image)]
+        if not values.size:
+            return cls.from_range(0.0, 1.0, invert)
+        low, high = np.quantile(values, [TAIL, 1 - TAIL])
+        return cls.from_range(float(low), float(high), invert)
+
+    def dragged(self, right: float, down: float) -> WindowLevel:
+        """After a drag of so many pixels: right widens, down lowers the centre.
+
+        The step is a fixed part of the width at the start of the drag, so that narrow windows
+        and MR's small numbers are as easy to set as a lung window.
+        """
+        low, high = self.levels
+        step = (high - low) / DRAG_PIXELS
+        span = max(high - low + right * step, (high - low) / 100)
+        middle = (low + high) / 2 - down * step
+        return self.from_range(middle - span / 2, middle + span / 2, self.invert)
+
+
+class Preset(NamedTuple):
+    name: str
+    centre: float  # HU
+    width: float  # HU
+
+    @property
+    def window(self) -> WindowLevel:
+        return WindowLevel(self.centre, self.width)
+
+
+# the first nine answer to the keys 1-9; the first five are where OHIF has them
+PRESETS: Final[tuple[Preset, ...]] = (
+    Preset("Abdomen", 50, 400),
+    Preset("Lung", -600, 1500),
+    Preset("Liver", 30, 150),
+    Preset("Bone", 400, 1800),
+    Preset("Brain", 40, 80),
+    Preset("Mediastinum", 50, 350),
+    Preset("Angio", 200, 600),
+    Preset("Paper LACT", 0, 1600),  # [-800, 800] HU
+    Preset("Paper SVCT", 162.5, 675),  # [-175, 500] HU
+    Preset("Stroke", 40, 40),
+    Preset("Subdural", 75, 200),
+    Preset("Head & neck", 40, 375),
+    Preset("Temporal bones", 600, 2800),
+    Preset("Spine soft tissue", 50, 250),
+)
+DEFAULT_CT: Final = PRESETS[7].window
+
+
+class WindowModel(QObject):
+    """One window shared by every pane that shows the same kind of values."""
+
+    changed = Signal(object)  # WindowLevel
+
+    def __init__(self, window: WindowLevel = DEFAULT_CT, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._default: WindowLevel | None = None
+        self._modality: str | None = None
+
+    @property
+    def window(self) -> WindowLevel:
+        return self._window
+
+    def set(self, window: WindowLevel) -> None:
+        if window != self._window:
+            self._window = window
+            self.changed.emit(window)
+
+    def set_default(self, window: WindowLevel | None) -> None:
+        """What a reset goes back to: the file's own window, when it has one."""
+        self._default = window
+
+    def meet(self, modality: str, image: np.ndarray) -> None:
+        """The first image of a modality chooses the window; later ones never touch it."""
+        if modality != self._modality:
+            self._modality = modality
+            self.reset(modality, image)
+
+    def reset(self, modality: str, image: np.ndarray) -> None:
+        """Back to the file's window; else the fixed one for CT, the range of the image for MR."""
+        if self._default is not None:
+            self.set(self._default)
+        elif modality == "CT":
+            self.set(DEFAULT_CT)
+        else:
+            self.set(WindowLevel.auto(image))
+
+    def apply_preset(self, preset: Preset) -> None:
+        self.set(replace(preset.window, invert=self._window.invert))
+
+    def preset_name(self) -> str | None:
+        """The preset now in use, for the menu's tick."""
+        for preset in PRESETS:
+            if (preset.centre, preset.width) == (self._window.centre, self._window.width):
+                return preset.name
+        return None
+
+    def toggle_invert(self) -> None:
+        self.set(replace(self._window, invert=not self._window.invert))

@@ -1,0 +1,91 @@
+"""Every test of the app runs without a screen and leaves nothing behind.
+
+A test fails on any Qt warning, and on a thread, timer or window that outlives it.
+"""
+
+import gc
+import os
+import threading
+import time
+import weakref
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent, QThread, QTimer, QtMsgType
+from PySide6.QtWidgets import QApplication
+
+# what the platform, not our code, has to say
+HARMLESS = (
+    "This plugin does not support",
+    "QFontDatabase: Cannot find font directory",
+    "propagateSizeHints",
+    "Populating font family aliases",
+)
+QUIET = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
+PATIENCE_S = 2.0  # threads and pools may take a moment to end
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Timers and threads that were started from Python since the test began."""
+    seen = []
+
+    def watch(kind):
+        start = kind.start
+
+        def watched(self, *args, **kwargs):
+            seen.append(weakref.ref(self))
+            return start(self, *args, **kwargs)
+
+        monkeypatch.setattr(kind, "start", watched)
+
+    watch(QTimer)
+    watch(QThread)
+    return seen
+
+
+def _busy(started):
+    for reference in started:
+        thing = reference()
+        if thing is None or not shiboken6.isValid(thing):
+            continue
+        if thing.isRunning() if isinstance(thing, QThread) else thing.isActive():
+            yield repr(thing)
+
+
+def _settle():
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QCoreApplication.processEvents()
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(qapp, qtlog, started, request):
+    windows = set(QApplication.topLevelWidgets())
+    threads = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        _settle()
+        left = [f"window {w!r}" for w in QApplication.topLevelWidgets() if w not in windows]
+        left += _busy(started)
+        left += [
+            f"thread {t.name}" for t in threading.enumerate() if t not in threads and not t.daemon
+        ]
+        if not left or time.monotonic() > deadline:
+            break
+        gc.collect()
+        time.sleep(0.01)
+    for window in QApplication.topLevelWidgets():  # the next test shall not suffer for it
+        if window not in windows:
+            window.close()
+            window.deleteLater()
+    _settle()
+    assert not left, f"{request.node.name} left behind: {'; '.join(left)}"
+    warnings = [
+        record.message
+        for record in qtlog.records
+        if record.type not in QUIET and not any(text in record.message for text in HARMLESS)
+    ]
+    assert not warnings, f"{request.node.name}: Qt warned: {'; '.join(warnings)}"
