@@ -14,8 +14,8 @@ class Iteration:
     ``image`` is this step's answer (what finishing early returns): one of ``z``, the denoised
     image, and ``x``, the data-consistent one, as the method prescribes. Norms are per sample.
     ``psd`` holds radial power curves ``[B, C, R]`` by name ('residual', 'homogenized',
-    'target'); ``seconds`` the time in 'data', 'sh', 'denoiser'. ``state`` is all a solver
-    needs, with the random generators, to go on from here.
+    'target') and ``noise`` the images they are the spectra of; ``seconds`` the time in 'data',
+    'sh', 'denoiser'. ``state`` is all a solver needs, with the random generators, to go on.
     """
 
     k: int  # 1..K
@@ -30,6 +30,7 @@ class Iteration:
     dual: Tensor  # ||u||
     state: dict[str, Tensor]
     psd: dict[str, Tensor] = field(default_factory=dict)
+    noise: dict[str, Tensor] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     nfe: int = 0  # denoiser calls so far
     metrics: dict[str, float] = field(default_factory=dict)

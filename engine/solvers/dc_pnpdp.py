@@ -80,6 +80,7 @@ class DcPnpdp(Solver):
                 dual=norms(u),
                 state={"z": z, "u": u},
                 psd=psd_curves(v, v_tilde, z_last, sigma),
+                noise={"residual": v - z_last, "homogenized": v_tilde - z_last},
                 seconds=clock.seconds,
                 nfe=k + 1,
             )

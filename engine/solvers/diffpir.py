@@ -70,6 +70,7 @@ class Diffpir(Solver):
                 dual=torch.zeros_like(norms(z)),
                 state={"x": clean, "noisy": noisy},
                 psd=psd_curves(seen, seen, clean_last, sigma),
+                noise={"residual": seen - clean_last},
                 seconds=clock.seconds,
                 nfe=k + 1,
             )

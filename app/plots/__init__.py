@@ -1,0 +1,1 @@
+"""Live curves and spectra of runs."""

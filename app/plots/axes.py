@@ -1,0 +1,71 @@
+"""Axes that read well in a small plot and stay where they are while a run goes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyqtgraph as pg
+
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MINOR = [math.log10(n) for n in range(2, 10)]
+
+
+def power_text(exponent: int) -> str:
+    return f"10{str(exponent).translate(_SUPERSCRIPT)}"
+
+
+class PowerAxis(pg.AxisItem):
+    """Ticks of an axis whose coordinates are log10 of the values: 10⁻², 10⁻¹, 1, ..."""
+
+    def tickValues(
+        self, minVal: float, maxVal: float, size: float
+    ) -> list[tuple[float, list[float]]]:
+        low, high = min(minVal, maxVal), max(minVal, maxVal)
+        room = max(2, int(size / (24 if self.orientation in ("left", "right") else 40)))
+        decades = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
+        step = max(1, math.ceil(len(decades) / room))
+        majors = [float(n) for n in decades if n % step == 0]
+        minors = [float(n) for n in decades if n % step]
+        if step == 1 and len(decades) <= 4:
+            start = math.floor(low)
+            finer = [n + m for n in range(start, math.ceil(high)) for m in _MINOR]
+            minors += [value for value in finer if low <= value <= high]
+        return [(float(step), majors), (0.0, minors)]
+
+    def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
+        if not spacing:
+            return [""] * len(values)
+        return [power_text(round(value)) for value in values]
+
+
+class SteadyRange:
+    """A range that only grows, and by whole steps, so that a live curve does not jump."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+        self._low: float | None = None
+        self._high: float | None = None
+
+    def reset(self) -> None:
+        self._low = self._high = None
+
+    def include(self, values: np.ndarray) -> bool:
+        """Make room for the finite values; whether the range has changed."""
+        finite = values[np.isfinite(values)]
+        if not finite.size:
+            return False
+        low = self.step * math.floor(float(finite.min()) / self.step)
+        high = self.step * math.ceil(float(finite.max()) / self.step)
+        if high <= low:
+            high = low + self.step
+        before = (self._low, self._high)
+        self._low = low if self._low is None else min(low, self._low)
+        self._high = high if self._high is None else max(high, self._high)
+        return before != (self._low, self._high)
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        if self._low is None or self._high is None:
+            return None
+        return self._low, self._high

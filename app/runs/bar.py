@@ -1,0 +1,146 @@
+"""The bar under the images while a run goes: where it is, how long, and its buttons."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt, Slot
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+
+from app.runs.pace import Progress
+from app.runs.presenter import RunPresenter
+from app.theme import tabular
+
+IDLE: Final = "Nothing is running."
+TIPS: Final = {
+    "pause": "Hold the image at this iteration, and go on from it later.",
+    "step": "Compute one more iteration of the image, then wait.",
+    "finish": "Stop after this iteration and keep its image as the result.",
+    "cancel": "Stop after this iteration; the image so far stays in the runs as cancelled.",
+}
+# button -> states in which it acts
+ACTS: Final = {
+    "pause": ("preparing", "running", "paused"),
+    "step": ("running", "paused"),
+    "finish": ("running", "paused"),
+    "cancel": ("preparing", "running", "paused"),
+}
+REASONS: Final = {
+    "idle": IDLE,
+    "preparing": "The run is being prepared: there is no image yet.",
+    "ending": "The run ends after the step it is in.",
+}
+KEYS: Final = {"pause": "Ctrl+P", "step": "Ctrl+.", "finish": "Ctrl+Return", "cancel": "Ctrl+Esc"}
+WIDEST_TIMES: Final = "data 0000 ms  SH 0.0 ms  denoise 0000 ms"
+
+
+class RunBar(QWidget):
+    def __init__(self, presenter: RunPresenter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.presenter = presenter
+        self.status = self._label("What is running")
+        self.left = self._label("Time left")
+        self.times = self._label("Time per step")
+        self.times.setToolTip(
+            "Milliseconds per iteration: data step, spectral homogenization, denoiser."
+        )
+        self.bar = QProgressBar(self)
+        self.bar.setRange(0, 1000)
+        self.bar.setTextVisible(False)
+        self.bar.setFixedHeight(8)
+        self.bar.setMinimumWidth(80)
+        self.bar.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.bar.setAccessibleName("Progress of the run")
+        self.bar.setToolTip("How much of the run is done.")
+        self.buttons = {
+            "pause": self._button("Pause", presenter.toggle_pause),
+            "step": self._button("Step", presenter.step),
+            "finish": self._button("Finish && keep", presenter.finish),
+            "cancel": self._button("Cancel", presenter.cancel),
+        }
+        for name, button in self.buttons.items():
+            button.setShortcut(QKeySequence(KEYS[name]))
+            button.setAccessibleName(button.text().replace("&&", "and"))
+        for label, widest in ((self.left, "00 min left"), (self.times, WIDEST_TIMES)):
+            label.setMinimumWidth(label.fontMetrics().horizontalAdvance(widest))
+        # The widest word it will show: the neighbours must not move when it changes.
+        metrics = self.buttons["pause"].fontMetrics()
+        self.buttons["pause"].setMinimumWidth(metrics.horizontalAdvance("Resume") + 32)
+
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(8, 4, 8, 4)
+        layout.setSpacing(8)
+        layout.addWidget(self.status)
+        layout.addWidget(self.bar, 1)
+        layout.addWidget(self.left)
+        layout.addWidget(self.times)
+        for button in self.buttons.values():
+            layout.addWidget(button)
+
+        presenter.progress.connect(self.show_progress)
+        presenter.state_changed.connect(self.show_state)
+        self.show_state(presenter.state)
+
+    def _label(self, name: str) -> QLabel:
+        label = QLabel(self)
+        label.setAccessibleName(name)
+        label.setFont(tabular(label.font()))
+        label.setTextInteractionFlags(Qt.TextInteractionFlag.NoTextInteraction)
+        return label
+
+    def _button(self, text: str, act: object) -> QPushButton:
+        button = QPushButton(text, self)
+        button.clicked.connect(act)
+        return button
+
+    @Slot(object)
+    def show_progress(self, progress: Progress) -> None:
+        self.status.setText(progress.text)
+        self.bar.setValue(round(1000 * progress.fraction))
+        self.left.setText(left_text(progress.seconds_left))
+        self.times.setText(times_text(progress.ms))
+
+    @Slot(str)
+    def show_state(self, state: str) -> None:
+        if state in ("idle", "preparing"):
+            self.status.setText(IDLE if state == "idle" else "Preparing the run …")
+            self.left.clear()
+            self.times.clear()
+            self.bar.setValue(0)
+        elif state == "ending":
+            self.left.setText("ending …")
+        self.bar.setEnabled(state != "idle")
+        for name, button in self.buttons.items():
+            acts = state in ACTS[name]
+            button.setEnabled(acts)
+            tip = TIPS[name] if acts else REASONS.get(state, TIPS[name])
+            button.setToolTip(f"{tip} ({KEYS[name]})")
+        pause = self.buttons["pause"]
+        pause.setText("Resume" if state == "paused" else "Pause")
+        pause.setAccessibleName(pause.text())
+        pause.setShortcut(QKeySequence(KEYS["pause"]))  # setText takes it away
+        if state == "paused":
+            pause.setToolTip(f"Go on from this iteration. ({KEYS['pause']})")
+
+
+def left_text(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    if seconds < 1:
+        return "< 1 s left"
+    if seconds < 90:
+        return f"{seconds:.0f} s left"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min left"
+    return f"{seconds / 3600:.1f} h left"
+
+
+def times_text(ms: dict[str, float]) -> str:
+    """'data 38 ms  SH 1 ms  denoise 94 ms'."""
+    names = (("data", "data"), ("sh", "SH"), ("denoiser", "denoise"))
+    return "  ".join(f"{label} {_ms(ms[part])} ms" for part, label in names if part in ms)
+
+
+def _ms(value: float) -> str:
+    return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"

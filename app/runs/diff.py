@@ -1,0 +1,98 @@
+"""Two runs' settings side by side, only where they differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.runs.store import RunEntry, settings_diff
+from app.runs.swatch import SWATCH_PX, swatch
+
+
+class SettingsDiffView(QWidget):
+    """A table of name, value in one run, value in the other."""
+
+    def __init__(self, a: RunEntry, b: RunEntry, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        rows = settings_diff(a.job, b.job)
+        self.summary = QLabel(_summary(a, b, len(rows)), self)
+        self.summary.setWordWrap(True)
+        self.table = QTableWidget(len(rows), 3, self)
+        self.table.setAccessibleName("Settings that differ")
+        self.table.setToolTip("Each line is a setting with its value in either run.")
+        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.table.setIconSize(SWATCH_PX)
+        self.table.setTabKeyNavigation(False)
+        self.table.setAlternatingRowColors(True)
+        self.table.setShowGrid(False)
+        self.table.verticalHeader().hide()
+        self.table.setHorizontalHeaderLabels(["Setting", a.name, b.name])
+        for column, entry in ((1, a), (2, b)):
+            heading = QTableWidgetItem(QIcon(swatch(entry.colour, entry.dash, 2.0)), entry.name)
+            self.table.setHorizontalHeaderItem(column, heading)
+        header = self.table.horizontalHeader()
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        for row, (name, *values) in enumerate(rows):
+            self.table.setItem(row, 0, QTableWidgetItem(setting_name(name)))
+            for column, value in enumerate(values, start=1):
+                self.table.setItem(row, column, QTableWidgetItem(value_text(value)))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(8)
+        layout.addWidget(self.summary)
+        layout.addWidget(self.table)
+
+
+class SettingsDiffDialog(QDialog):
+    """Not modal: the runs can be looked at while it is open."""
+
+    def __init__(self, a: RunEntry, b: RunEntry, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"{a.name} and {b.name}")
+        self.setModal(False)
+        self.view = SettingsDiffView(a, b, self)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(16, 16, 16, 16)
+        layout.addWidget(self.view)
+        layout.addWidget(buttons)
+        self.resize(560, 360)
+
+
+def _summary(a: RunEntry, b: RunEntry, count: int) -> str:
+    if not count:
+        return f"{a.name} and {b.name} were made with the same settings."
+    what = "one setting" if count == 1 else f"{count} settings"
+    text = f"{a.name} and {b.name} differ in {what}."
+    psnr = a.metric("psnr"), b.metric("psnr")
+    if psnr[0] is not None and psnr[1] is not None:
+        text += f" PSNR {psnr[0]:.2f} dB and {psnr[1]:.2f} dB."
+    return text
+
+
+def setting_name(dotted: str) -> str:
+    """'settings.cg_iterations' as 'cg iterations'; the group matters only for the others."""
+    return dotted.removeprefix("settings.").replace(".", ": ").replace("_", " ")
+
+
+def value_text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)

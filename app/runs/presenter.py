@@ -1,0 +1,228 @@
+"""Between the worker and the views: drains the mailbox 30 times a second and tells the news."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
+
+from app.runs.events import QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.mailbox import Mail, Mailbox
+from app.runs.pace import Pace, Progress
+from app.runs.snapshots import DEFAULT_BYTES
+from app.runs.store import RunStore
+from app.runs.worker import RunWorker
+
+DRAIN_MS = 33
+LABELS = {
+    "dc-pnpdp": "DC-PnPDP",
+    "diffpir": "DiffPIR",
+    "fbp": "FBP",
+    "zero-filled": "Zero-filled",
+    "sirt": "SIRT",
+    "cg": "CG-Tikhonov",
+    "tv": "TV",
+}
+
+
+class RunPresenter(QObject):
+    """Starts runs, presses their buttons, and tells the views what came of it.
+
+    All signals come from the GUI thread. ``state`` is 'idle', 'preparing', 'running',
+    'paused' or 'ending'.
+    """
+
+    frame = Signal(str, object)  # run id, engine.frames.Frame
+    scalars = Signal(list)  # (run id, values) of every new iteration
+    progress = Signal(object)  # Progress
+    state_changed = Signal(str)
+    started = Signal(object)  # RunStarted
+    finished = Signal(object)  # RunFinished
+    failed = Signal(object)  # RunFailed
+    closed = Signal()  # the thread has ended
+
+    def __init__(
+        self,
+        store: RunStore,
+        folder: Path | None = None,
+        parent: QObject | None = None,
+        snapshot_bytes: int = DEFAULT_BYTES,
+    ) -> None:
+        super().__init__(parent)
+        self.store, self.folder = store, folder
+        self.mailbox = Mailbox()
+        self.worker = RunWorker(self.mailbox, snapshot_bytes)
+        self.state = "idle"
+        self._paces: dict[str, Pace] = {}
+        self._closing = False
+        self._timer = QTimer(self)
+        self._timer.setInterval(DRAIN_MS)
+        self._timer.timeout.connect(self._drain)
+
+    def start(self, jobs: Sequence[dict[str, Any]]) -> list[str]:
+        """Run jobs side by side; their ids. Record and checkpoint go to ``folder``."""
+        requests = []
+        for job in jobs:
+            run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
+            path = None if self.folder is None else self.folder / f"{run_id}.json"
+            requests.append(RunRequest(run_id, dict(job), path))
+        return self._submit(requests)
+
+    def resume_record(self, record_path: Path, job: dict[str, Any]) -> str:
+        """Go on with an interrupted run; ``job`` is the record's, for its name and colour."""
+        request = RunRequest(record_path.stem, dict(job), record_path, resume=True)
+        return self._submit([request])[0]
+
+    def warm_up(self) -> None:
+        """Import the engine in the background, so that the first run starts at once."""
+        self.worker.submit([])
+        self._timer.start()
+
+    def _submit(self, requests: list[RunRequest]) -> list[str]:
+        if self._closing:
+            return []
+        if self.folder is not None and requests:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        for request in requests:
+            solver = str(request.job.get("solver", "dc-pnpdp"))
+            self.store.create(request.run_id, request.job, LABELS.get(solver, solver))
+        self.worker.submit(requests)
+        if self.state == "idle":
+            self._paces.clear()
+            self._set_state("preparing")
+        self._timer.start()
+        return [request.run_id for request in requests]
+
+    def show(self, wanted: Iterable[str], sample: int = 0) -> None:
+        """What frames hold: names of engine.frames.PLANES and SPECTRA, and the slice."""
+        self.worker.show(wanted, sample)
+
+    @property
+    def busy(self) -> bool:
+        return self.state != "idle"
+
+    @Slot()
+    def pause(self) -> None:
+        if self.state in ("running", "preparing"):
+            self.worker.pause()
+            self._set_state("paused")
+
+    @Slot()
+    def resume(self) -> None:
+        if self.state == "paused":
+            self.worker.resume()
+            self._set_state("running")
+
+    @Slot()
+    def toggle_pause(self) -> None:
+        if self.state == "paused":
+            self.resume()
+        else:
+            self.pause()
+
+    @Slot()
+    def step(self) -> None:
+        """One more iteration, then wait."""
+        if self.state in ("running", "paused"):
+            self.worker.step()
+            self._set_state("paused")
+
+    @Slot()
+    def finish(self) -> None:
+        if self.busy:
+            self.worker.finish()
+            self._set_state("ending")
+
+    @Slot()
+    def cancel(self) -> None:
+        if self.busy:
+            self.worker.cancel()
+            self._set_state("ending")
+
+    @Slot()
+    def request_close(self) -> None:
+        """End everything without blocking; ``closed`` follows when the thread is gone."""
+        self._closing = True
+        self.worker.request_close()
+        if self.busy:
+            self._set_state("ending")
+        self._timer.start()
+
+    def close(self, timeout_seconds: float = 10.0) -> bool:
+        """End everything and wait for it; whether it ended in time."""
+        self.request_close()
+        ended = self.worker.close(timeout_seconds)
+        self._drain()
+        self._timer.stop()
+        return ended
+
+    @Slot()
+    def _drain(self) -> None:
+        ended = not self.worker.alive  # asked first: what it left is then all there is
+        mail = self.mailbox.drain()
+        for event in mail.events:
+            if isinstance(event, RunStarted):
+                self._take_start(event)
+            else:
+                self._hand_on(mail)  # what a run did comes before its end
+                self._take_ending(event)
+        self._hand_on(mail)
+        if self._closing and ended:
+            self._timer.stop()
+            self._set_state("idle")
+            self.closed.emit()
+
+    def _take_start(self, event: RunStarted) -> None:
+        self.store.start(event)
+        if all(pace.ended for pace in self._paces.values()):
+            self._paces.clear()  # of the group before
+        self._paces[event.run_id] = Pace(event.label)
+        if self.state == "preparing":
+            self._set_state("running")
+        self.started.emit(event)
+
+    def _hand_on(self, mail: Mail) -> None:
+        """The numbers and frames of the runs that have started, each once."""
+        scalars = [row for row in mail.scalars if row[0] in self._paces]
+        mail.scalars = [row for row in mail.scalars if row[0] not in self._paces]
+        for run_id, values in scalars:
+            self._paces[run_id].take(values)
+        if scalars:
+            self.store.grow(scalars)
+            self.scalars.emit(scalars)
+            self.progress.emit(Progress.of(list(self._paces.values())))
+        for run_id in [name for name in mail.frames if name in self._paces]:
+            frame = mail.frames.pop(run_id)
+            if entry := self.store.get(run_id):
+                entry.last_frame = frame
+            self.frame.emit(run_id, frame)
+
+    def _take_ending(self, event: object) -> None:
+        if isinstance(event, (RunFinished, RunFailed)):
+            if pace := self._paces.get(event.run_id):
+                pace.ended = True
+            self.store.finish(event)
+            (self.failed if isinstance(event, RunFailed) else self.finished).emit(event)
+            self._after_a_run()
+        elif isinstance(event, QueueEmpty) and not self._runs_wait():
+            self._set_state("idle")
+            if not self._closing:
+                self._timer.stop()
+
+    def _after_a_run(self) -> None:
+        """The next group of the queue begins with fresh buttons."""
+        running = any(not pace.ended for pace in self._paces.values())
+        if not running and self._runs_wait():
+            self._set_state("preparing")
+
+    def _runs_wait(self) -> bool:
+        return any(entry.running for entry in self.store)
+
+    def _set_state(self, state: str) -> None:
+        if state != self.state:
+            self.state = state
+            self.state_changed.emit(state)

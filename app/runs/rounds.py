@@ -1,0 +1,214 @@
+"""The part of the worker that touches the engine; imported in its thread only."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.runs.events import RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.gate import Gate
+from app.runs.snapshots import Snapshots
+from engine.errors import DualscopeError
+from engine.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
+from engine.iteration import Iteration
+from engine.job import Job, Prepared, make_run, prepare, resume_run
+from engine.run import Run
+
+if TYPE_CHECKING:
+    from app.runs.worker import RunWorker
+
+# A little less than the screen's 33 ms: at every drain there is a fresh frame, and no more.
+FRAME_SECONDS = 0.025
+# Jobs that agree in these are the same problem; in the first two, the same files.
+SHARED_DATA = ("input", "options")
+SHARED_PROBLEM = (*SHARED_DATA, "slices", "acquisition", "seed", "prior", "device")
+
+
+class LiveRun:
+    """One run of a group: its iterations, and what the screen gets of them."""
+
+    def __init__(
+        self, request: RunRequest, prepared: Prepared, run: Run, worker: RunWorker
+    ) -> None:
+        self.request, self.prepared, self.run = request, prepared, run
+        self.worker, self.mailbox = worker, worker.mailbox
+        self.steps = iter(run)
+        self.snapshots = Snapshots(worker.snapshot_bytes)
+        self._seconds = run.record.timings.get("total", 0.0)  # its own: not of pauses or others
+        self._step_seconds = 0.0
+        self._shown_at = -float("inf")
+        self._shown: tuple[Any, ...] = ()
+
+    def announce(self) -> None:
+        problem, job = self.prepared.problem, self.run.record.job
+        reference = problem.reference
+        self.mailbox.post(
+            RunStarted(
+                run_id=self.request.run_id,
+                label=self.run.solver.label,
+                job=job,
+                modality=problem.modality,
+                unit=plane_unit(problem, "image"),
+                slices=tuple(problem.slices),
+                pixel_mm=problem.pixel_mm,
+                reference=None if reference is None else pictures_of(problem, reference),
+                warnings=list(self.prepared.dataset.warnings),
+                snapshots=self.snapshots,
+            )
+        )
+        for entry in self.run.record.history:  # of a run that goes on from its checkpoint
+            self.mailbox.add_scalars(self.request.run_id, recorded_scalars(entry))
+
+    def advance(self) -> bool:
+        """One iteration; False when the run has ended, well or not."""
+        began = time.perf_counter()
+        try:
+            iteration = next(self.steps, None)
+            self._step_seconds = time.perf_counter() - began
+            self._seconds += self._step_seconds
+            if iteration is not None:
+                self._take(iteration)
+                return True
+            self._finished()
+        except Exception as error:
+            self._failed(error)
+        return False
+
+    def end(self, how: str) -> None:
+        """Let the engine close the run, so that its record says how it ended."""
+        if how == "cancel":
+            self.run.control.cancel()
+        else:
+            self.run.control.finish()
+        while self.advance():
+            pass
+
+    def _take(self, iteration: Iteration) -> None:
+        images = pictures_of(self.prepared.problem, iteration.image)
+        self.snapshots.add(iteration.k, iteration.sigma, images)
+        sample = min(self.worker.shown.sample, len(images) - 1)
+        values = scalars_of(iteration, sample)
+        values |= {"K": iteration.K, "seconds_step": self._step_seconds}
+        self.mailbox.add_scalars(self.request.run_id, values)
+        late = time.monotonic() - self._shown_at >= FRAME_SECONDS
+        if late or not self.mailbox.has_frame(self.request.run_id):
+            self.show()
+
+    def show(self, everything: bool = False) -> None:
+        """Leave a frame of the newest iteration, unless just this one was left before."""
+        iteration, shown = self.run.last, self.worker.shown
+        if iteration is None:
+            return
+        wanted = {*PLANES, *SPECTRA} if everything else set(shown.wanted)
+        asked = (iteration.k, frozenset(wanted), shown.sample)
+        if asked == self._shown:
+            return
+        problem = self.prepared.problem
+        sample = min(shown.sample, len(iteration.image) - 1)
+        self.mailbox.put_frame(self.request.run_id, frame_of(problem, iteration, wanted, sample))
+        self._shown, self._shown_at = asked, time.monotonic()
+
+    def _finished(self) -> None:
+        self.show(everything=True)
+        self.mailbox.post(RunFinished(self.request.run_id, self.run.status, **self._outcome()))
+
+    def _failed(self, error: Exception) -> None:
+        with contextlib.suppress(Exception):  # the first error is the one to tell
+            self.steps.close()  # type: ignore[attr-defined]
+            self.show(everything=True)
+        self.mailbox.post(failure(self.request.run_id, error, **self._outcome()))
+
+    def _outcome(self) -> dict[str, Any]:
+        image, record = self.run.image, self.run.record
+        images: np.ndarray | None = None
+        if image is not None:
+            images = pictures_of(self.prepared.problem, image)
+        return {
+            "images": images,
+            "metrics": dict(next(iter(record.metrics.values()), {})),
+            "seconds": self._seconds,
+            "record_path": self.request.record_path,
+        }
+
+
+def run_group(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker) -> None:
+    """Prepare all, then one iteration of each in turn until every run has ended."""
+    live = _prepared_runs(requests, gate, worker)
+    for run in live:
+        run.announce()
+    ending = gate.ending
+
+    def show_all() -> None:
+        for run in live:
+            run.show()
+
+    while live and ending is None:
+        ending = gate.pass_through(show_all)
+        if ending is None:
+            live = [run for run in live if run.advance()]
+    for run in live:
+        run.end(ending or "cancel")
+
+
+def _prepared_runs(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker) -> list[LiveRun]:
+    """A run that cannot be prepared says so and leaves the others alone."""
+    live: list[LiveRun] = []
+    first: tuple[Job, Prepared] | None = None
+    for request in requests:
+        if gate.ending == "cancel":
+            worker.mailbox.post(RunFinished(request.run_id, "cancelled", None))
+            continue
+        try:
+            if request.resume and request.record_path is not None:
+                live.append(LiveRun(request, *resume_run(request.record_path), worker))
+                continue
+            job = Job.from_dict(request.job)
+            dataset = problem = None
+            if first and _agree(job, first[0], SHARED_DATA):
+                dataset = first[1].dataset
+            if first and _agree(job, first[0], SHARED_PROBLEM):
+                problem = first[1].problem
+            prepared = prepare(job, dataset, problem)
+            first = first or (job, prepared)
+            run = make_run(prepared, request.record_path)
+            live.append(LiveRun(request, prepared, run, worker))
+        except Exception as error:
+            worker.mailbox.post(failure(request.run_id, error))
+    return live
+
+
+def _agree(a: Job, b: Job, names: tuple[str, ...]) -> bool:
+    return all(getattr(a, name) == getattr(b, name) for name in names)
+
+
+def recorded_scalars(entry: dict[str, Any]) -> dict[str, float]:
+    """A line of a record's history as the curves take it; the first slice of several."""
+    values: dict[str, float] = {}
+    for name, value in entry.items():
+        if name == "seconds" and isinstance(value, dict):
+            values |= {f"seconds_{part}": float(spent) for part, spent in value.items()}
+        else:
+            number = value[0] if isinstance(value, list) and value else value
+            values[name] = float(number) if isinstance(number, (int, float)) else float("nan")
+    return values
+
+
+def failure(run_id: str, error: Exception, **outcome: Any) -> RunFailed:
+    """An exception as one sentence a person can use, with the traceback as details."""
+    expected = True
+    if isinstance(error, DualscopeError):
+        sentence = str(error)
+    elif isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        sentence = "There is not enough memory for this run: choose fewer slices or a smaller one."
+    elif isinstance(error, OSError):
+        sentence = f"Cannot use {error.filename or 'a file'}: {error.strerror or error}."
+    else:
+        expected = False
+        sentence = f"The run stopped because of a fault in Dualscope ({type(error).__name__})."
+    details = "".join(traceback.format_exception(error))
+    return RunFailed(run_id, sentence, details, expected, **outcome)

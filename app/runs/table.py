@@ -1,0 +1,161 @@
+"""The table of runs: which were made, how good they are, what told them apart."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QItemSelection, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QKeySequence, QShortcut, QUndoStack
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QStackedLayout,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.runs.delete import DeleteRuns
+from app.runs.diff import SettingsDiffDialog
+from app.runs.store import RunEntry, RunStore
+from app.runs.swatch import SWATCH_PX
+from app.runs.table_model import RUN, RunsModel
+
+WIDEST = ("#99 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a short remark")
+EMPTY = "No runs yet.\nSet the solver and press Run."
+
+
+class RunsTable(QWidget):
+    """Select a run to show it, two to compare their settings.
+
+    ``undo`` is the window's undo stack; without one the table keeps its own.
+    """
+
+    shown = Signal(str)  # the run whose row was chosen
+    selection_changed = Signal(list)  # ids of the selected runs
+
+    def __init__(
+        self, store: RunStore, undo: QUndoStack | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.store = store
+        self.undo = undo or QUndoStack(self)
+        self.model = RunsModel(store, self)
+        self.table = QTableView(self)
+        self.table.setModel(self.model)
+        self._prepare_table()
+        self.empty = QLabel(EMPTY, self)
+        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.empty.setWordWrap(True)
+
+        self.compareButton = QPushButton("Compare settings", self)
+        self.compareButton.setAccessibleName("Compare the settings of two runs")
+        self.compareButton.clicked.connect(self.compare)
+        self.deleteButton = QPushButton("Delete", self)
+        self.deleteButton.setAccessibleName("Delete the selected runs")
+        self.deleteButton.clicked.connect(self.delete_selected)
+        delete = QShortcut(QKeySequence.StandardKey.Delete, self.table)
+        delete.setContext(Qt.ShortcutContext.WidgetShortcut)
+        delete.activated.connect(self.delete_selected)
+
+        buttons = QHBoxLayout()
+        buttons.addWidget(self.compareButton)
+        buttons.addWidget(self.deleteButton)
+        buttons.addStretch()
+        body = QWidget(self)
+        self.pages = QStackedLayout(body)
+        self.pages.addWidget(self.empty)
+        self.pages.addWidget(self.table)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(8)
+        layout.addWidget(body, 1)
+        layout.addLayout(buttons)
+
+        self.table.selectionModel().selectionChanged.connect(self._on_selection)
+        self.model.rowsInserted.connect(self._refresh)
+        self.model.rowsRemoved.connect(self._refresh)
+        store.updated.connect(self._refresh)
+        self._refresh()
+
+    def _prepare_table(self) -> None:
+        table = self.table
+        table.setAccessibleName("Runs")
+        table.setToolTip("Select a run to show its image; select two to compare their settings.")
+        table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        table.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        table.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+        )
+        table.setIconSize(SWATCH_PX)
+        table.setShowGrid(False)
+        table.setAlternatingRowColors(True)
+        table.setTabKeyNavigation(False)
+        table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        table.verticalHeader().hide()
+        table.verticalHeader().setDefaultSectionSize(24)
+        header = table.horizontalHeader()
+        header.setHighlightSections(False)
+        # By hand, not 'to contents': that would measure every cell at every live update.
+        metrics = table.fontMetrics()
+        for column, widest in enumerate(WIDEST):
+            table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
+        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 20)
+        header.setStretchLastSection(True)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+
+    def sizeHint(self) -> QSize:
+        return QSize(320, 240)
+
+    def selected(self) -> list[RunEntry]:
+        """Newest first."""
+        rows = sorted(index.row() for index in self.table.selectionModel().selectedRows(RUN))
+        entries = [self.model.entry(row) for row in rows]
+        return [entry for entry in entries if entry is not None]
+
+    def select(self, run_id: str) -> None:
+        self.table.selectRow(self.model.row_of(run_id))
+
+    @Slot()
+    def compare(self) -> None:
+        """Where the two selected runs differ, the older on the left."""
+        chosen = self.selected()
+        if len(chosen) == 2:
+            dialog = SettingsDiffDialog(chosen[1], chosen[0], self)
+            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            dialog.show()
+
+    @Slot()
+    def delete_selected(self) -> None:
+        chosen = [entry.run_id for entry in self.selected() if not entry.running]
+        if chosen:
+            self.undo.push(DeleteRuns(self.store, chosen))
+
+    @Slot(QItemSelection, QItemSelection)
+    def _on_selection(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        self._refresh()
+        chosen = [entry.run_id for entry in self.selected()]
+        self.selection_changed.emit(chosen)
+        if len(chosen) == 1:
+            self.shown.emit(chosen[0])
+
+    @Slot()
+    def _refresh(self) -> None:
+        self.pages.setCurrentWidget(self.table if self.model.rowCount() else self.empty)
+        chosen = self.selected()
+        self.compareButton.setEnabled(len(chosen) == 2)
+        self.compareButton.setToolTip(
+            "List the settings in which the two selected runs differ."
+            if len(chosen) == 2
+            else f"Select exactly two runs to compare; {len(chosen)} selected."
+        )
+        ended = [entry for entry in chosen if not entry.running]
+        self.deleteButton.setEnabled(bool(ended))
+        if ended:
+            reason = "Remove the selected runs and their images; undo brings them back."
+        elif chosen:
+            reason = "A run can be deleted when it has ended."
+        else:
+            reason = "Select the runs to delete."
+        self.deleteButton.setToolTip(reason)

@@ -1,0 +1,162 @@
+"""The runs as rows of a table, the newest on top."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from PySide6.QtCore import (
+    QAbstractTableModel,
+    QModelIndex,
+    QObject,
+    QPersistentModelIndex,
+    Qt,
+    Slot,
+)
+
+from app.runs.store import RunEntry, RunStore
+from app.runs.swatch import swatch
+from app.theme import tabular
+
+Index = QModelIndex | QPersistentModelIndex
+HEADINGS: Final = ("Run", "NFE", "PSNR\ndB", "SSIM", "Time\ns", "Note")
+RUN, NFE, PSNR, SSIM, TIME, NOTE = range(len(HEADINGS))
+HEADING_TIPS: Final = (
+    "Line colour and method; tick it to draw its curves.",
+    "Denoiser calls made so far.",
+    "Peak signal-to-noise ratio against the reference, in decibel: higher is closer.",
+    "Structural similarity to the reference: 1 is identical.",
+    "Seconds this run has computed, without pauses.",
+    "Your own remark; double-click or F2 to write.",
+)
+_ROLE = Qt.ItemDataRole
+
+
+class RunsModel(QAbstractTableModel):
+    def __init__(self, store: RunStore, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.store = store
+        self._ids = [entry.run_id for entry in store][::-1]
+        store.added.connect(self._on_listed)
+        store.removed.connect(self._on_listed)
+        store.updated.connect(self._on_updated)
+        store.grown.connect(self._on_grown)
+
+    def entry(self, row: int) -> RunEntry | None:
+        return self.store.get(self._ids[row]) if 0 <= row < len(self._ids) else None
+
+    def row_of(self, run_id: str) -> int:
+        return self._ids.index(run_id) if run_id in self._ids else -1
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(self._ids)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008
+        return 0 if parent.isValid() else len(HEADINGS)
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = _ROLE.DisplayRole
+    ) -> Any:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == _ROLE.DisplayRole:
+            return HEADINGS[section]
+        if role == _ROLE.ToolTipRole:
+            return HEADING_TIPS[section]
+        return None
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        flags = super().flags(index)
+        if index.column() == NOTE:
+            flags |= Qt.ItemFlag.ItemIsEditable
+        if index.column() == RUN:
+            flags |= Qt.ItemFlag.ItemIsUserCheckable
+        return flags
+
+    def data(self, index: Index, role: int = _ROLE.DisplayRole) -> Any:
+        entry = self.entry(index.row())
+        if entry is None:
+            return None
+        column = index.column()
+        if role == _ROLE.DisplayRole or (role == _ROLE.EditRole and column == NOTE):
+            return cell_text(entry, column)
+        if role == _ROLE.DecorationRole and column == RUN:
+            return swatch(entry.colour, entry.dash, 2.0)
+        if role == _ROLE.CheckStateRole and column == RUN:
+            return Qt.CheckState.Checked if entry.visible else Qt.CheckState.Unchecked
+        if role == _ROLE.TextAlignmentRole and column in (NFE, PSNR, SSIM, TIME):
+            return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        if role == _ROLE.FontRole and column in (NFE, PSNR, SSIM, TIME):
+            return _tabular()
+        if role in (_ROLE.ToolTipRole, _ROLE.AccessibleDescriptionRole):
+            return describe(entry)
+        return None
+
+    def setData(self, index: Index, value: Any, role: int = _ROLE.EditRole) -> bool:
+        entry = self.entry(index.row())
+        if entry is None:
+            return False
+        if role == _ROLE.EditRole and index.column() == NOTE:
+            self.store.change(entry.run_id, note=str(value).strip())
+            return True
+        if role == _ROLE.CheckStateRole and index.column() == RUN:
+            self.store.change(entry.run_id, visible=Qt.CheckState(value) == Qt.CheckState.Checked)
+            return True
+        return False
+
+    @Slot(str)
+    def _on_listed(self, run_id: str) -> None:
+        ids = [entry.run_id for entry in self.store][::-1]
+        if run_id in ids:
+            row = ids.index(run_id)
+            self.beginInsertRows(QModelIndex(), row, row)
+            self._ids = ids
+            self.endInsertRows()
+        elif run_id in self._ids:
+            row = self._ids.index(run_id)
+            self.beginRemoveRows(QModelIndex(), row, row)
+            self._ids = ids
+            self.endRemoveRows()
+
+    @Slot(str)
+    def _on_updated(self, run_id: str) -> None:
+        row = self.row_of(run_id)
+        if row >= 0:
+            self.dataChanged.emit(self.index(row, 0), self.index(row, len(HEADINGS) - 1))
+
+    @Slot(list)
+    def _on_grown(self, run_ids: list[str]) -> None:
+        for run_id in run_ids:
+            row = self.row_of(run_id)
+            if row >= 0:
+                self.dataChanged.emit(self.index(row, NFE), self.index(row, TIME))
+
+
+def _tabular() -> Any:
+    from PySide6.QtGui import QGuiApplication
+
+    return tabular(QGuiApplication.font())
+
+
+def cell_text(entry: RunEntry, column: int) -> str:
+    if column == RUN:
+        return entry.name
+    if column == NFE:
+        return "–" if entry.nfe is None else str(entry.nfe)
+    if column == PSNR:
+        return _number(entry.metric("psnr"), 2)
+    if column == SSIM:
+        return _number(entry.metric("ssim"), 3)
+    if column == TIME:
+        return _number(entry.seconds or entry.history.total("seconds_step"), 1)
+    return entry.note
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def describe(entry: RunEntry) -> str:
+    """One sentence about how the run went."""
+    if entry.status == "failed":
+        return f"{entry.name} failed: {entry.message}"
+    return f"{entry.name}: {entry.status}."

@@ -1,0 +1,167 @@
+"""The one thread that computes.
+
+It is free of Qt: what it has to say goes into the mailbox. The engine, and torch with it, is
+imported in this thread only, so that the window opens without waiting for it.
+"""
+
+from __future__ import annotations
+
+import gc
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from app.runs.events import QueueEmpty, RunFailed, RunRequest
+from app.runs.gate import Gate
+from app.runs.mailbox import Mailbox
+from app.runs.snapshots import DEFAULT_BYTES
+
+SWITCH_SECONDS = 0.001
+
+
+@dataclass
+class Shown:
+    """What the screen shows at the moment; the worker reads it before every frame."""
+
+    wanted: frozenset[str] = frozenset({"image", "psd"})
+    sample: int = 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that advance in turn, one iteration each, behind one set of buttons."""
+
+    requests: tuple[RunRequest, ...]
+    gate: Gate = field(default_factory=Gate)
+
+
+class RunWorker:
+    """A queue of groups of runs, and the buttons of the one that is being worked on.
+
+    The runs of a group take turns: two methods at the same iteration can be watched side by
+    side, each step is still timed alone, and since every run has its own random generators the
+    results are those of runs made one after the other.
+    """
+
+    def __init__(self, mailbox: Mailbox, snapshot_bytes: int = DEFAULT_BYTES) -> None:
+        self.mailbox, self.snapshot_bytes = mailbox, snapshot_bytes
+        self.shown = Shown()
+        self._lock = threading.Lock()
+        self._queue: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
+        self._waiting: list[Group] = []
+        self._current: Group | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = False
+        self._warm = False
+
+    def submit(self, requests: Sequence[RunRequest]) -> None:
+        """Queue runs that belong together; no requests only warm the engine up."""
+        group = Group(tuple(requests))
+        with self._lock:
+            if self._closing:
+                return
+            self._waiting.append(group)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="runs", daemon=True)
+                self._thread.start()
+        self._queue.put(group)
+
+    def show(self, wanted: Iterable[str], sample: int = 0) -> None:
+        """Choose what frames hold; takes effect with the next one, also while paused."""
+        self.shown = Shown(frozenset(wanted), sample)
+        if gate := self._gate():
+            gate.refresh()
+
+    def pause(self) -> None:
+        if gate := self._gate():
+            gate.pause()
+
+    def resume(self) -> None:
+        if gate := self._gate():
+            gate.resume()
+
+    def step(self) -> None:
+        if gate := self._gate():
+            gate.step()
+
+    def finish(self) -> None:
+        """End the current group after its step and keep the images."""
+        if gate := self._gate():
+            gate.end("finish")
+
+    def cancel(self) -> None:
+        """End the current group after its step; groups that wait still run."""
+        if gate := self._gate():
+            gate.end("cancel")
+
+    def cancel_all(self) -> None:
+        with self._lock:
+            groups = [*self._waiting, *([self._current] if self._current else [])]
+        for group in groups:
+            group.gate.end("cancel")
+
+    @property
+    def paused(self) -> bool:
+        gate = self._gate()
+        return gate is not None and gate.paused
+
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def request_close(self) -> None:
+        """Cancel everything and let the thread end; what was computed is saved."""
+        with self._lock:
+            if self._closing:
+                return
+            self._closing = True
+        self.cancel_all()
+        self._queue.put(None)
+
+    def close(self, timeout_seconds: float = 10.0) -> bool:
+        """``request_close`` and wait; whether the thread has ended."""
+        self.request_close()
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
+        return not self.alive
+
+    def _gate(self) -> Gate | None:
+        """Of the running group, or of the first that waits: a press is never lost."""
+        with self._lock:
+            group = self._current or (self._waiting[0] if self._waiting else None)
+        return group.gate if group else None
+
+    def _work(self) -> None:
+        # The GUI thread asks for the interpreter many times per repaint; with the usual 5 ms
+        # it would wait that long each time while a solver is busy in Python.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        while (group := self._queue.get()) is not None:
+            with self._lock:
+                self._waiting.remove(group)
+                self._current = group
+            try:
+                from app.runs.rounds import run_group
+
+                if not self._warm:
+                    self._warm = True
+                    # What torch brought stays: without this, a full collection walks through
+                    # it now and then, for over 100 ms, in whichever thread it happens.
+                    gc.freeze()
+                run_group(group.requests, group.gate, self)
+            except Exception as error:  # a bug must reach the person, not end the thread
+                self._fail(group, error)
+            finally:
+                with self._lock:
+                    self._current = None
+                    empty = not self._waiting
+            if empty:
+                self.mailbox.post(QueueEmpty())
+
+    def _fail(self, group: Group, error: Exception) -> None:
+        details = "".join(traceback.format_exception(error))
+        sentence = f"The run stopped because of a fault in Dualscope ({type(error).__name__})."
+        for request in group.requests:
+            self.mailbox.post(RunFailed(request.run_id, sentence, details, expected=False))
