@@ -104,9 +104,9 @@ class Dataset(ABC):
             self._sha256 = sha256_of(self.files[0]) if len(self.files) == 1 else digest.hexdigest()
         return self._sha256
 
+    @abstractmethod
     def preview(self, number: int) -> np.ndarray:
         """A picture of slice ``number``: HU or magnitude ``[rows, columns]``."""
-        raise NotImplementedError
 
     @abstractmethod
     def problem(

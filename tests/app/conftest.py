@@ -89,3 +89,37 @@ def leaves_nothing_behind(qapp, qtlog, started, request):
         if record.type not in QUIET and not any(text in record.message for text in HARMLESS)
     ]
     assert not warnings, f"{request.node.name}: Qt warned: {'; '.join(warnings)}"
+
+
+@pytest.fixture
+def grid(qtbot):
+    """Four panes of 64 x 64 pixels, shown."""
+    from pane_events import PIXEL, picture
+
+    from app.images.grid import PaneGrid
+    from app.theme import run_style
+
+    grid = PaneGrid()
+    qtbot.addWidget(grid)
+    grid.resize(900, 640)
+    for seed, key in enumerate(("reference", "fbp", "diffpir", "dc-pnpdp")):
+        grid.add(key, key.upper(), run_style(key)).set_image(picture(seed), PIXEL)
+    grid.show()
+    QApplication.processEvents()
+    return grid
+
+
+@pytest.fixture
+def pane(qtbot):
+    """One pane with noise of 60 x 80 pixels, shown."""
+    from pane_events import picture
+
+    from app.images.pane import ImagePane
+
+    pane = ImagePane()
+    qtbot.addWidget(pane)
+    pane.resize(402, 430)
+    pane.set_image(3 * picture(0, 60, 80) - 120)
+    pane.show()
+    QApplication.processEvents()
+    return pane
