@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from engine.data.atomic import write_bytes_atomic
 from engine.errors import DualscopeError, RequestError
+from engine.paths import config_folder
 
 LARGEST = 1 << 20  # bytes of a preset file worth reading
 LONGEST_NAME = 60
@@ -77,17 +75,13 @@ BUILT_IN = (
 )
 
 
-def preset_folder() -> Path:
-    """In DUALSCOPE_CONFIG or the user's configuration folder."""
-    own = os.environ.get("DUALSCOPE_CONFIG") or platformdirs.user_config_dir("dualscope", False)
-    return Path(own) / "presets"
 
 
 class PresetStore:
     """The presets of a person, one JSON file each."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or preset_folder()
+        self.folder = folder or config_folder() / "presets"
         self.problems: list[str] = []  # sentences about files that could not be read
 
     def presets(self, modality: str) -> list[Preset]:

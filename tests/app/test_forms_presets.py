@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.forms.preset_bar import PresetBar
-from app.forms.presets import BUILT_IN, FORMAT, Preset, PresetStore, preset_folder
+from app.forms.presets import BUILT_IN, FORMAT, Preset, PresetStore
 from engine.errors import RequestError
 from engine.solvers.presets import PRESETS
 
@@ -100,7 +100,7 @@ def test_built_in_names_and_empty_ones_are_refused(tmp_path):
 
 def test_the_folder_can_be_chosen_by_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("DUALSCOPE_CONFIG", str(tmp_path))
-    assert preset_folder() == tmp_path / "presets"
+    assert PresetStore().folder == tmp_path / "presets"
 
 
 def test_save_choose_and_delete_with_the_keyboard(qtbot, tmp_path):

@@ -39,6 +39,12 @@ FIXED = (
 )
 
 
+def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
+    """Checkpoints older than phase alignment did without it, as every CT network does."""
+    aligned = settings["modality"] == "mr" and settings.get("align_phase", False)
+    return {**settings, "align_phase": aligned}
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where the run stands after a step."""
@@ -128,7 +134,7 @@ class Trainer:
         return True
 
     def _check_same(self, state: dict[str, Any], extend: bool) -> None:
-        old, new = json.loads(state["settings"]), self.settings.to_dict()
+        old, new = _comparable(json.loads(state["settings"])), _comparable(self.settings.to_dict())
         differing = [name for name in new if old.get(name) != new[name]]
         refused = [name for name in differing if name in FIXED or not extend]
         where = f"the checkpoint in {self.folder}"
