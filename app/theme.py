@@ -157,4 +157,6 @@ class Theme(QObject):
         if dark != self._dark:
             self._dark = dark
             self._app.setPalette(make_palette(dark))
+            # under a style sheet only windows take a new palette; this hands it to their children
+            self._app.setStyleSheet(self._app.styleSheet())
             self.changed.emit(dark)

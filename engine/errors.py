@@ -14,6 +14,19 @@ class RequestError(DualscopeError):
     """The request itself was wrong: a bad option, a missing or broken file (exit code 2)."""
 
 
+class DescriptionNeeded(RequestError):
+    """The input does not say enough of itself; ``missing`` names the input options that would.
+
+    ``choices`` are the values to choose from, where one option is missing and they are known.
+    """
+
+    def __init__(
+        self, sentence: str, missing: tuple[str, ...], choices: tuple[str, ...] = ()
+    ) -> None:
+        self.missing, self.choices = missing, choices
+        super().__init__(sentence)
+
+
 class StepFailed(DualscopeError):
     """A solver step produced NaN, infinity or diverged; names the step and the iteration."""
 

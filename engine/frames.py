@@ -15,6 +15,7 @@ from torch import Tensor
 from engine.iteration import Iteration
 from engine.physics.fourier import to_complex
 from engine.physics.units import noise_scale
+from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 from engine.solvers.homogenize import power
 
@@ -104,7 +105,12 @@ def scalars_of(iteration: Iteration, sample: int = 0) -> dict[str, float]:
 
 def pictures_of(problem: Problem, image: Tensor) -> np.ndarray:
     """All slices ``[B, H, W]``: HU, or the magnitude in the MR scale."""
-    return _copy(_shown(problem, problem.physical(image)))
+    return pictures_in(problem.intensity, problem.modality, image)
+
+
+def pictures_in(intensity: IntensityMap, modality: str, image: Tensor) -> np.ndarray:
+    """The same of an image whose problem is not at hand."""
+    return _copy(_shown(modality, intensity.to_physical(image)))
 
 
 def plane_unit(problem: Problem, name: str) -> str:
@@ -116,7 +122,7 @@ def plane_unit(problem: Problem, name: str) -> str:
 def _plane(problem: Problem, iteration: Iteration, name: str, here: slice) -> np.ndarray | None:
     if name in IMAGES:
         image: Tensor = getattr(iteration, name)
-        return _copy(_shown(problem, problem.physical(image[here]))[0])
+        return _copy(_shown(problem.modality, problem.physical(image[here]))[0])
     if name == "residual":
         return _copy(_residual(problem, iteration, here)[0])
     if name == "u":
@@ -125,12 +131,12 @@ def _plane(problem: Problem, iteration: Iteration, name: str, here: slice) -> np
         difference = iteration.state["u"][here]
     else:
         difference = iteration.x[here] - iteration.z[here]
-    return _copy(_shown(problem, difference * problem.intensity.scale)[0])
+    return _copy(_shown(problem.modality, difference * problem.intensity.scale)[0])
 
 
-def _shown(problem: Problem, values: Tensor) -> Tensor:
+def _shown(modality: str, values: Tensor) -> Tensor:
     """``[B, C, H, W]`` to what the eye sees, ``[B, H, W]``: the magnitude for complex MR."""
-    return values[:, 0] if problem.modality == "CT" else to_complex(values).abs()[:, 0]
+    return values[:, 0] if modality == "CT" else to_complex(values).abs()[:, 0]
 
 
 def _residual(problem: Problem, iteration: Iteration, here: slice) -> Tensor:

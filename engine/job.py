@@ -132,6 +132,7 @@ def new_record(prepared: Prepared) -> RunRecord:
             "modality": prepared.dataset.modality,
             "pixel_mm": problem.pixel_mm[1] if problem.pixel_mm else None,
             "slices": list(problem.slices),
+            "intensity": problem.intensity.to_dict(),  # what the checkpoint's numbers mean
             "facts": [dataclasses.asdict(fact) for fact in prepared.dataset.facts],
             "warnings": prepared.dataset.warnings,
             **problem.provenance,

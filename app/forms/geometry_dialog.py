@@ -86,7 +86,7 @@ class GeometryDialog(QDialog):
         self.timer = QTimer(self)
         self.timer.setSingleShot(True)
         self.timer.setInterval(PAUSE_MS)
-        self._build(name)
+        self._build(name, bool(missing))
         self.timer.timeout.connect(self._ask_preview)
         self.form.edited.connect(self._on_edited)
         self.buttons.accepted.connect(self._on_accepted)
@@ -143,13 +143,17 @@ class GeometryDialog(QDialog):
         line.addWidget(apply)
         return row
 
-    def _build(self, name: str) -> None:
+    def _build(self, name: str, asks: bool) -> None:
         left = QWidget()
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 8, 0)
         column.setSpacing(8)
         intro = SentenceLabel()
-        intro.say(f"{name} does not say this itself. Everything else is found out or assumed.")
+        intro.say(
+            f"{name} does not say this itself. Everything else is found out or assumed."
+            if asks
+            else f"{name} was read with these values; change what is wrong."
+        )
         column.addWidget(intro)
         column.addWidget(self.form)
         column.addStretch(1)

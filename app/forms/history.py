@@ -82,6 +82,11 @@ class History(QObject):
         self.set_many({name: self._defaults[name] for name in names or self._defaults})
 
     @property
+    def depth(self) -> int:
+        """How many steps can be undone."""
+        return len(self._done)
+
+    @property
     def can_undo(self) -> bool:
         return bool(self._done)
 

@@ -75,8 +75,6 @@ BUILT_IN = (
 )
 
 
-
-
 class PresetStore:
     """The presets of a person, one JSON file each."""
 

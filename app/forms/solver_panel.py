@@ -130,17 +130,22 @@ class SolverPanel(QWidget):
         _add_line(bottom, 0, "Prior", self.prior_picker)
         _add_line(bottom, 1, "Device", self.device_box)
         self.place = QVBoxLayout()  # of the form of the chosen method
+        self.footer = QWidget()  # a window may take it out, to keep it in sight
+        footer = QVBoxLayout(self.footer)
+        footer.setContentsMargins(0, 0, 0, 0)
+        footer.setSpacing(4)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
         buttons.addWidget(self.run, 1)
         buttons.addWidget(self.both, 1)
+        footer.addLayout(buttons)
+        footer.addWidget(self.why)
         column.addWidget(self.presets)
         column.addLayout(top)
         column.addLayout(self.place)
         column.addLayout(bottom)
         column.addWidget(self.run_form)
-        column.addLayout(buttons)
-        column.addWidget(self.why)
+        column.addWidget(self.footer)
         column.addStretch(1)
 
     def _connect(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 
@@ -40,6 +41,7 @@ class PaneGrid(QWidget):
         self.mode = CompareMode.NONE
         self.compare_pane: ComparePane | None = None
         self._panes: dict[str, ImagePane] = {}
+        self._extras: dict[str, ImagePane] = {}
         self._maximised: ImagePane | None = None
         self._sources: tuple[str, str] | None = None
         self._masked = True
@@ -60,12 +62,25 @@ class PaneGrid(QWidget):
     def keys(self) -> list[str]:
         return list(self._panes)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._panes
+
     def pane(self, key: str) -> ImagePane:
         return self._panes[key]
 
     def image_panes(self) -> list[ImagePane]:
         """Those that show an image of their own: not the comparison."""
         return list(self._panes.values())
+
+    def sort(self, order: Sequence[str]) -> None:
+        """Bring the panes into the order of their keys."""
+        if list(order) != self.keys():
+            self._panes = {key: self._panes[key] for key in order}
+            self._columns = 0
+            self._arrange()
 
     def add(self, key: str, name: str, style: RunStyle | None = None) -> ImagePane:
         """A new pane at the end; the one of that key if there is one already."""
@@ -94,8 +109,27 @@ class PaneGrid(QWidget):
         self.panes_changed.emit()
 
     def clear(self) -> None:
-        for key in self.keys():
+        for key in self:
             self.remove(key)
+        for key in self.extra_keys():
+            self.remove_extra(key)
+
+    def extra_keys(self) -> list[str]:
+        return list(self._extras)
+
+    def extra(self, key: str) -> ImagePane:
+        return self._extras[key]
+
+    def add_extra(self, key: str, pane: ImagePane) -> None:
+        """A pane that is looked at but neither measured nor compared, such as a residual."""
+        pane.set_patient_masked(self._masked)
+        pane.maximise_requested.connect(partial(self._toggle_maximised, pane))
+        self._extras[key] = pane
+        self._columns = 0
+        self._arrange()
+
+    def remove_extra(self, key: str) -> None:
+        self._drop(self._extras.pop(key))
 
     def _drop(self, pane: ImagePane) -> None:
         if self._maximised is pane:
@@ -123,8 +157,8 @@ class PaneGrid(QWidget):
     # -- layout -----------------------------------------------------------------------------
 
     def _all(self) -> list[ImagePane]:
-        extra = [self.compare_pane] if self.compare_pane is not None else []
-        return [*self._panes.values(), *extra]
+        compare = [self.compare_pane] if self.compare_pane is not None else []
+        return [*self._panes.values(), *self._extras.values(), *compare]
 
     @property
     def maximised(self) -> ImagePane | None:

@@ -108,6 +108,10 @@ class WindowModel(QObject):
         """What a reset goes back to: the file's own window, when it has one."""
         self._default = window
 
+    def forget(self) -> None:
+        """Other data: their first image chooses again."""
+        self._modality = None
+
     def meet(self, modality: str, image: np.ndarray) -> None:
         """The first image of a modality chooses the window; later ones never touch it."""
         if modality != self._modality:

@@ -79,6 +79,7 @@ class PlotPanel(QWidget):
         self.spectraButton = QToolButton(self)
         self.spectraButton.setText("2-D spectra")
         self.spectraButton.setCheckable(True)
+        self.spectraButton.setProperty("switch", True)
         self.spectraButton.setAccessibleName("Show two-dimensional spectra")
         self.spectraButton.setToolTip(
             "Show the noise power as pictures: dark is where the measurement left too little."

@@ -40,6 +40,8 @@ class RunBar(QWidget):
         super().__init__(parent)
         self.presenter = presenter
         self.status = self._label("What is running")
+        self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._other = ""
         self.left = self._label("Time left")
         self.times = self._label("Time per step")
         self.times.setToolTip(
@@ -71,7 +73,7 @@ class RunBar(QWidget):
         layout = QHBoxLayout(self)
         layout.setContentsMargins(8, 4, 8, 4)
         layout.setSpacing(8)
-        layout.addWidget(self.status)
+        layout.addWidget(self.status, 1)
         layout.addWidget(self.bar, 1)
         layout.addWidget(self.left)
         layout.addWidget(self.times)
@@ -94,9 +96,21 @@ class RunBar(QWidget):
         button.clicked.connect(act)
         return button
 
+    @Slot(str)
+    def set_other(self, words: str) -> None:
+        """What else is being done; told while no run is going."""
+        self._other = words
+        if self.presenter.state == "idle":
+            self._say(words or IDLE)
+
+    def _say(self, words: str) -> None:
+        if words != self.status.toolTip():
+            self.status.setToolTip(words)
+            self.status.setText(words)
+
     @Slot(object)
     def show_progress(self, progress: Progress) -> None:
-        self.status.setText(progress.text)
+        self._say(progress.text)
         self.bar.setValue(round(1000 * progress.fraction))
         self.left.setText(left_text(progress.seconds_left))
         self.times.setText(times_text(progress.ms))
@@ -104,7 +118,7 @@ class RunBar(QWidget):
     @Slot(str)
     def show_state(self, state: str) -> None:
         if state in ("idle", "preparing"):
-            self.status.setText(IDLE if state == "idle" else "Preparing the run …")
+            self._say((self._other or IDLE) if state == "idle" else "Preparing the run …")
             self.left.clear()
             self.times.clear()
             self.bar.setValue(0)

@@ -27,7 +27,7 @@ class Progress:
         known = [seconds for seconds in left if seconds is not None]
         front = next((p for p in paces if not p.ended), paces[-1] if paces else None)
         return cls(
-            text=", ".join(f"{p.label} {p.k}/{p.K}" for p in paces),
+            text=", ".join(f"{p.label} {p.k}/{p.K}" for p in paces if not (p.ended and left)),
             fraction=done / total if total else 0.0,
             seconds_left=sum(known) if known and len(known) == len(left) else None,
             ms=front.milliseconds() if front else {},

@@ -49,6 +49,7 @@ class Scrubber(QWidget):
         self.liveButton = self._button("Follow the newest iteration", Qt.ArrowType.NoArrow)
         self.liveButton.setText("Live")
         self.liveButton.setCheckable(True)
+        self.liveButton.setProperty("switch", True)
         self.slider = _Slider(Qt.Orientation.Horizontal, self)
         self.slider.setAccessibleName("Iteration shown")
         self.slider.setMinimumWidth(120)

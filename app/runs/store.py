@@ -19,6 +19,14 @@ from app.theme import run_style
 # Of all runs together; the oldest give up their iterations (not their result) first.
 SNAPSHOT_BYTES = 256 << 20
 RUNNING = ("waiting", "running")
+# Jobs that agree in these looked at the same measurement; in words, where they do not.
+SAME_SCAN = {
+    "input": "data",
+    "options": "data",
+    "slices": "slices",
+    "acquisition": "acquisition",
+    "seed": "seed",
+}
 
 
 @dataclass
@@ -78,6 +86,7 @@ class RunStore(QObject):
     def __init__(self, parent: QObject | None = None, most_bytes: int = SNAPSHOT_BYTES) -> None:
         super().__init__(parent)
         self.most_bytes = most_bytes
+        self.removed_records: set[Path] = set()  # of runs that an undo may bring back
         self._entries: dict[str, RunEntry] = {}
         self._count = 0
 
@@ -115,6 +124,8 @@ class RunStore(QObject):
         """Take a run out; its place and itself, to put it back with."""
         index = list(self._entries).index(run_id)
         entry = self._entries.pop(run_id)
+        if entry.record_path is not None:
+            self.removed_records.add(entry.record_path)
         self.removed.emit(run_id)
         return index, entry
 
@@ -175,6 +186,11 @@ class RunStore(QObject):
                 used -= entry.snapshots.nbytes
                 entry.snapshots.keep_ends()
                 used += entry.snapshots.nbytes
+
+
+def differing(a: dict[str, Any], b: dict[str, Any]) -> str:
+    """In what two jobs are not of one measurement ('acquisition'); empty when they are."""
+    return next((words for name, words in SAME_SCAN.items() if a.get(name) != b.get(name)), "")
 
 
 def settings_diff(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:

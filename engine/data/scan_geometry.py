@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.data.dataset import Fact
 from engine.data.sidecar import Described
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 from engine.physics.geometry import CTGeometry
 from engine.physics.view_weights import arc
 from engine.settings import option_name
@@ -20,13 +20,13 @@ DEFAULT_SIDE = 256
 MAX_SIDE = 8192
 
 
-class GeometryNeeded(RequestError):
-    """The file does not say enough; ``missing`` names the input options that would."""
+class GeometryNeeded(DescriptionNeeded):
+    """The file does not say how it was measured."""
 
     def __init__(self, name: str, missing: tuple[str, ...]) -> None:
-        self.missing = missing
         wanted = ", ".join(option_name(one) for one in missing)
-        super().__init__(f"{name} does not say how it was measured: give {wanted} (or a sidecar).")
+        sentence = f"{name} does not say how it was measured: give {wanted} (or a sidecar)."
+        super().__init__(sentence, missing)
 
 
 @dataclass(frozen=True)

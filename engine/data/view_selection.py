@@ -48,6 +48,12 @@ def select_views(
     return np.sort(order[chosen])
 
 
+def measured_arc(angles_rad: NDArray[np.float64]) -> tuple[float, float]:
+    """Where the views begin and how far they reach, in degrees."""
+    measured = _MeasuredArc(angles_rad)
+    return measured.begin, measured.span
+
+
 class _MeasuredArc:
     """Where the views begin, how far they reach and how far apart they are, in degrees."""
 

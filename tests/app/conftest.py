@@ -123,3 +123,17 @@ def pane(qtbot):
     pane.show()
     QApplication.processEvents()
     return pane
+
+
+@pytest.fixture
+def tasks(qapp):
+    """Work in a thread whose answers arrive while qtbot waits."""
+    import qasync
+
+    from app.tasks import Tasks
+
+    loop = qasync.QEventLoop(qapp)
+    tasks = Tasks(loop)
+    yield tasks
+    tasks.close()
+    loop.close()

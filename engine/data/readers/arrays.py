@@ -17,7 +17,7 @@ from engine.data.input_options import InputOptions
 from engine.data.readers.npy import npz_names, read_npy, read_npz
 from engine.data.readers.slices import Indexable, SliceView, by_slices
 from engine.data.sidecar import Described, describe
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 from engine.physics.units import MU_WATER_PER_MM
 
 __all__ = ["image_array", "open_array", "open_mat", "open_npy", "open_npz", "read_npy"]
@@ -76,7 +76,11 @@ def choose(path: Path, shapes: dict[str, tuple[int, ...]], options: InputOptions
     if not flat:
         raise RequestError(f"{path.name} holds no array of two or more axes.")
     listed = ", ".join(sorted(flat)[:8])
-    raise RequestError(f"{path.name} holds several arrays: choose one with --dataset: {listed}.")
+    raise DescriptionNeeded(
+        f"{path.name} holds several arrays: choose one with --dataset: {listed}.",
+        ("dataset",),
+        tuple(sorted(flat)),
+    )
 
 
 def kind_of(array: Indexable, described: Described) -> str:
@@ -130,7 +134,9 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
     if modality == "CT" and is_complex:
         raise RequestError(f"{path} is complex: it is no CT image (use --modality mr).")
     if modality == "CT" and options.unit not in ("hu", "mu", "normalised"):
-        raise RequestError(f"{path} has no unit: say --unit hu, mu or normalised.")
+        raise DescriptionNeeded(
+            f"{path} has no unit: say --unit hu, mu or normalised.", ("kind", "unit")
+        )
     scale, offset = 1.0, 0.0
     if modality == "CT" and options.unit == "mu":
         scale, offset = 1000 / (options.mu_water or MU_WATER_PER_MM), -1000.0

@@ -39,18 +39,19 @@ __all__ = ["Series", "find_series", "open_dicom"]
 LOSSY = {uid.JPEGBaseline8Bit, uid.JPEGExtended12Bit, uid.JPEGLSNearLossless}
 
 
-def open_dicom(path: Path, options: InputOptions) -> Dataset:
+def open_dicom(path: Path, options: InputOptions, found: Sequence[Series] | None = None) -> Dataset:
     """Images, or the projections of DICOM-CT-PD when that is what the files are.
 
     A folder with both opens as what its first file is, unless ``options.kind`` says which.
+    ``found`` are the series of ``path`` when they are known: its headers are not read again.
     """
-    if options.kind == "sinogram" or (options.kind is None and starts_with_projection(path)):
+    if found is None and holds_projections(path, options):
         from engine.data.readers.ct_pd import open_ct_pd  # slow to load, and rarely wanted
 
         return open_ct_pd(path, options)
     if options.kind == "kspace":
         raise RequestError(f"{path}: DICOM files hold images or projections, not --kind kspace.")
-    all_series = find_series(path, options.modality)
+    all_series = find_series(path, options.modality) if found is None else found
     series, warnings = choose_series(path, all_series, options.dataset)
     modality = options.modality.upper() if options.modality else series.modality
     if modality == "CT" and options.unit not in (None, "hu"):
@@ -73,6 +74,11 @@ def open_dicom(path: Path, options: InputOptions) -> Dataset:
     if modality == "MR":
         _complete(path, dataset, stack, component, series, all_series, options)
     return dataset
+
+
+def holds_projections(path: Path, options: InputOptions) -> bool:
+    """Whether ``path`` is to be read as a sinogram."""
+    return options.kind == "sinogram" or (options.kind is None and starts_with_projection(path))
 
 
 def starts_with_projection(path: Path) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from engine.data.input_options import InputOptions
 from engine.data.kspace import KspaceDataset, KspaceSlice
 from engine.data.kspace_grid import MAX_SLICE_BYTES, Kspace, measured_samples, plan_grid
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 
 NAMES = ("slice", "coil", "read", "phase", "complex")
 EXAMPLES = {
@@ -80,8 +80,11 @@ def _axes_of(array: np.ndarray, path: Path, options: InputOptions) -> tuple[tupl
     if len(shape) >= 2 and all(n == 1 for n in shape[:-2]) and len(shape) <= 4:
         names = ("slice", "coil")[: len(shape) - 2]
         return (*names, "read", "phase"), "assumed: the last axis is phase encoding"
-    examples = " or ".join(f"--axes {text}" for text in EXAMPLES.get(len(shape), EXAMPLES[4]))
-    raise RequestError(f"{path} holds {shape} numbers in an unknown order: say {examples}.")
+    orders = EXAMPLES.get(len(shape), EXAMPLES[4])
+    examples = " or ".join(f"--axes {text}" for text in orders)
+    raise DescriptionNeeded(
+        f"{path} holds {shape} numbers in an unknown order: say {examples}.", ("axes",), orders
+    )
 
 
 def _named_axes(text: str, shape: tuple[int, ...], is_complex: bool, path: Path) -> tuple[str, ...]:

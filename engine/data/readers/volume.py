@@ -12,7 +12,7 @@ from engine.data.input_options import InputOptions
 from engine.data.orientation import Screen, usable
 from engine.data.readers.stored_volume import StoredVolume
 from engine.data.sidecar import Described, describe
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 from engine.physics.units import MU_WATER_PER_MM
 
 CT_UNITS = ("hu", "mu", "normalised")
@@ -46,9 +46,10 @@ def stated_unit(
     elif own:
         modality, origin = own
     else:
-        raise RequestError(
+        raise DescriptionNeeded(
             f"{path} does not say what it shows: add --modality mr, or --modality ct with "
-            "--unit hu, mu or normalised."
+            "--unit hu, mu or normalised.",
+            ("modality", "unit"),
         )
     facts = [Fact("modality", modality, origin)]
     if modality == "MR":
@@ -59,7 +60,7 @@ def stated_unit(
     if unit is None and own and own[0] == "CT":
         unit, origin = "hu", own[1]
     if unit not in CT_UNITS:
-        raise RequestError(f"{path} has no unit: say --unit hu, mu or normalised.")
+        raise DescriptionNeeded(f"{path} has no unit: say --unit hu, mu or normalised.", ("unit",))
     scale, offset = 1.0, 0.0
     if unit == "mu":
         scale, offset = 1000 / (options.mu_water or MU_WATER_PER_MM), -1000.0

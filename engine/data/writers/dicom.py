@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,13 +50,23 @@ def write_dicom(path: Path, result: Result, uids: UidMap | None = None) -> list[
 
 
 def write_dicom_series(
-    folder: Path, result: Result, *, overwrite: bool = False, uids: UidMap | None = None
+    folder: Path,
+    result: Result,
+    *,
+    overwrite: bool = False,
+    uids: UidMap | None = None,
+    before_slice: Callable[[int], None] | None = None,
 ) -> list[str]:
-    """A folder with one file per slice, which appears when all of them are written."""
+    """A folder with one file per slice, which appears when all of them are written.
+
+    ``before_slice`` hears of every slice, and may raise to leave no folder at all.
+    """
     values = finite_values(folder, result)
     export = DicomExport(result, values, uids)
     with new_folder(folder, overwrite) as partial:
         for index in range(len(values)):
+            if before_slice is not None:
+                before_slice(index)
             slice_path, content = partial / SLICE_NAME.format(index + 1), export.dataset(index)
             try:
                 write_dataset(slice_path, content)

@@ -72,7 +72,7 @@ def provenance_table(bodies: Sequence[tuple[str, dict[str, Any]]], operator: dic
     entries += _priors(bodies)
     for fact in given.get("facts", []):
         entries.append((f"input: {fact['name']}", f"{fact['value']} ({fact['origin']})"))
-    known = {"name", "sha256", "slices", "facts", "warnings"}
+    known = {"name", "sha256", "slices", "intensity", "facts", "warnings"}
     entries += [(f"input: {n}", v) for n, v in given.items() if n not in known]
     entries += [("warning", text) for text in given.get("warnings", [])]
     entries += list(_flat("operator", operator))

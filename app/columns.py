@@ -1,0 +1,117 @@
+"""The columns left and right of the images: what is asked for, and what came of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtGui import QUndoStack
+from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+
+from app.forms.ct_panel import CTPanel
+from app.forms.history import History
+from app.forms.mri_panel import MRIPanel
+from app.forms.solver_panel import SolverPanel
+from app.images.inspector import Inspector
+from app.images.profile import ProfilePlot
+from app.images.statistics import StatisticsTable
+from app.runs.store import RunStore
+from app.runs.table import RunsTable
+from app.section import Section, scrolled
+from app.session.slices import SliceChoice
+
+LEFT_PX, RIGHT_PX = 320, 360
+
+
+class LeftColumn(QWidget):
+    """Data, acquisition, solver; the buttons to run stay in sight below them."""
+
+    acquisition_edited = Signal()
+
+    def __init__(self, browser: QWidget, history: History, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Data and settings")
+        self.ct, self.mri = CTPanel(history), MRIPanel(history)
+        self.slices = SliceChoice()
+        self.solver = SolverPanel(history, acquisition=lambda: self.acquisition().value())
+        acquisition = QWidget()
+        lines = QVBoxLayout(acquisition)
+        lines.setContentsMargins(0, 0, 0, 0)
+        lines.setSpacing(8)
+        lines.addWidget(self.slices)
+        lines.addWidget(self.ct)
+        lines.addWidget(self.mri)
+        self.set_modality("CT")
+        self.sections = {
+            "data": Section("Data", browser),
+            "acquisition": Section("Acquisition", acquisition),
+            "solver": Section("Solver", self.solver),
+        }
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(8, 8, 8, 8)
+        column.setSpacing(8)
+        for section in self.sections.values():
+            column.addWidget(section)
+        column.addStretch(1)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.setSpacing(0)
+        self.area = scrolled(body, "Data, acquisition and solver")
+        outer.addWidget(self.area, 1)
+        self.solver.footer.setContentsMargins(8, 8, 8, 8)
+        outer.addWidget(self.solver.footer)
+        bar = self.area.verticalScrollBar().sizeHint().width()
+        self.setMinimumWidth(max(LEFT_PX, body.minimumSizeHint().width() + bar))
+        for panel in (self.ct, self.mri):
+            panel.edited.connect(self.acquisition_edited)
+
+    def acquisition(self) -> CTPanel | MRIPanel:
+        return self.mri if self.modality == "MR" else self.ct
+
+    def set_modality(self, modality: str) -> None:
+        self.modality = modality
+        self.ct.setVisible(modality == "CT")
+        self.mri.setVisible(modality == "MR")
+
+
+class RightColumn(QSplitter):
+    """The runs above; region statistics and line profile below."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        undo: QUndoStack,
+        inspector: Inspector,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(Qt.Orientation.Vertical, parent)
+        self.setAccessibleName("Runs and measurements")
+        self.setChildrenCollapsible(False)
+        self.table = RunsTable(store, undo)
+        self.statistics = StatisticsTable()
+        self.profile = ProfilePlot()
+        inspect = QWidget()
+        column = QVBoxLayout(inspect)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addWidget(self.statistics, 1)
+        column.addWidget(self.profile, 1)
+        self.sections = {
+            "runs": Section("Runs", self.table),
+            "inspect": Section("Inspect", inspect),
+        }
+        for section in self.sections.values():
+            section.setContentsMargins(8, 8, 8, 8)
+            self.addWidget(section)
+        inspector.statistics_changed.connect(self.statistics.show_statistics)
+        inspector.profiles_changed.connect(self._show_profiles)
+        self._show_profiles([])
+        self.setMinimumWidth(288)
+        self.setStretchFactor(0, 3)
+        self.setStretchFactor(1, 2)
+
+    @Slot(list)
+    def _show_profiles(self, profiles: list[Any]) -> None:
+        self.profile.setVisible(bool(profiles))
+        self.profile.set_profiles(profiles)

@@ -1,0 +1,1 @@
+"""Opening data and browsing them: files, folders, drops, demos, series and slices."""

@@ -1,0 +1,155 @@
+"""The data part of the left column: what is open, which series, which slice, what was found."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.data.findings import FactsList, WarningsList
+from app.data.open_menu import OpenMenu
+from app.data.opened import Opened
+from app.data.presenter import DataPresenter
+from app.data.series_list import SeriesList
+from app.data.slice_bar import SliceBar
+from app.section import Section
+
+EMPTY = "Drop a DICOM folder here, or open the demo."
+PATIENCE_MS = 150  # reading that takes less is not worth a word
+
+
+class DataBrowser(QWidget):
+    """Shows what the presenter has open; slices are asked for with `slice_wanted`."""
+
+    slice_wanted = Signal(int)
+
+    def __init__(self, presenter: DataPresenter, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.presenter = presenter
+        self.setAccessibleName("Data")
+        self.menu = OpenMenu(presenter, self)
+        self.openButton = QPushButton("Open…")
+        self.openButton.setAccessibleName("Open data")
+        self.openButton.setToolTip("Open a file, a folder, a demo or something opened before.")
+        self.openButton.clicked.connect(self.show_menu)
+        self.busy = _BusyLine()
+        self.empty = self._empty_state()
+        self.series = SeriesList()
+        self.slices = SliceBar()
+        self.facts, self.warnings = FactsList(), WarningsList()
+        self.found = Section("What was found", self.facts)
+        self.body = QWidget()
+        self._build()
+        self.series.chosen.connect(presenter.choose_series)
+        self.slices.wanted.connect(self.slice_wanted)
+        presenter.opened.connect(self._on_opened)
+        presenter.thumbnails.connect(self.series.set_thumbnails)
+        presenter.warnings_changed.connect(self.warnings.show_warnings)
+        presenter.failed.connect(self._on_failed)
+        presenter.busy.connect(self.busy.say)
+        self._show_body(False)
+        if presenter.current is not None:
+            self._on_opened(presenter.current)
+
+    def sizeHint(self) -> QSize:
+        return QSize(260, super().sizeHint().height())
+
+    @Slot(int)
+    def set_slice(self, number: int) -> None:
+        """Show which slice is seen elsewhere; counted from 0."""
+        self.slices.set_number(number)
+
+    @Slot()
+    def show_menu(self) -> None:
+        self.menu.popup(self.openButton.mapToGlobal(QPoint(0, self.openButton.height())))
+
+    def _empty_state(self) -> QWidget:
+        words = QLabel(EMPTY)
+        words.setWordWrap(True)
+        words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.ctDemo, self.mriDemo = QPushButton("CT demo"), QPushButton("MRI demo")
+        self.ctDemo.setToolTip(self.menu.ct.toolTip())
+        self.mriDemo.setToolTip(self.menu.mri.toolTip())
+        self.ctDemo.clicked.connect(self.menu.ct.trigger)
+        self.mriDemo.clicked.connect(self.menu.mri.trigger)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(8)
+        for button in (self.ctDemo, self.mriDemo):
+            button.setAccessibleName(f"Open the {button.text()}")
+            buttons.addWidget(button)
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(8, 24, 8, 24)
+        column.setSpacing(16)
+        column.addWidget(words)
+        column.addLayout(buttons)
+        return page
+
+    def _build(self) -> None:
+        top = QHBoxLayout()
+        top.setSpacing(8)
+        top.addWidget(self.openButton)
+        top.addWidget(self.busy, 1)
+        inner = QVBoxLayout(self.body)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(8)
+        for part in (self.series, self.slices, self.warnings, self.found):
+            inner.addWidget(part)
+        inner.addStretch(1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addLayout(top)
+        column.addWidget(self.empty)
+        column.addWidget(self.body)
+        column.addStretch(1)
+        self.found.set_folded(True)
+
+    def _show_body(self, on: bool) -> None:
+        self.empty.setVisible(not on)
+        self.body.setVisible(on)
+
+    @Slot(object)
+    def _on_opened(self, opened: Opened) -> None:
+        self.series.show_series(opened)
+        self.slices.set_count(opened.count, opened.middle)
+        self.facts.show_facts(opened.facts)
+        self.warnings.show_warnings(opened.warnings)
+        self._show_body(True)
+
+    @Slot(str, str)
+    def _on_failed(self, sentence: str, details: str) -> None:
+        self.series.select_chosen()  # what is open has not changed
+
+
+class _BusyLine(QLabel):
+    """What is being read, beside the button, so that nothing moves when it comes and goes."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("What is being read")
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self._words = ""
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.setInterval(PATIENCE_MS)
+        self._timer.timeout.connect(self._show)
+
+    @Slot(str)
+    def say(self, words: str) -> None:
+        self._words = words
+        if not words:
+            self._timer.stop()
+            self._show()
+        elif self.text():
+            self._show()
+        elif not self._timer.isActive():
+            self._timer.start()
+
+    def _show(self) -> None:
+        self.setToolTip(self._words)
+        self.setText(
+            self.fontMetrics().elidedText(
+                self._words, Qt.TextElideMode.ElideMiddle, max(self.width(), 40)
+            )
+        )

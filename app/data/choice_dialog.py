@@ -1,0 +1,83 @@
+"""Asks what a file holds when it does not say so itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QDialog,
+    QDialogButtonBox,
+    QRadioButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.data.opened import Choice
+from app.forms.rows import SentenceLabel
+from app.section import scrolled
+
+QUESTIONS = {
+    "dataset": "It holds several arrays. Which one is to be opened?",
+    "axes": "In which order are its axes?",
+}
+OTHERWISE = "It does not say what its numbers are. What are they?"
+
+
+class ChoiceDialog(QDialog):
+    """Open with `open()`; the options of the answer come as `given`."""
+
+    given = Signal(dict)
+
+    def __init__(
+        self,
+        name: str,
+        missing: Sequence[str],
+        choices: Sequence[Choice],
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle(f"What is {name}?")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.choices = tuple(choices)
+        self.group = QButtonGroup(self)
+        body = QWidget()
+        lines = QVBoxLayout(body)
+        lines.setContentsMargins(0, 0, 0, 0)
+        lines.setSpacing(8)
+        for number, choice in enumerate(self.choices):
+            button = QRadioButton(choice.words.replace("&", "&&"))
+            button.setAccessibleName(choice.words)
+            button.setToolTip(f"Read the file as this: {choice.words}.")
+            self.group.addButton(button, number)
+            lines.addWidget(button)
+        lines.addStretch(1)
+        question = SentenceLabel()
+        question.say(QUESTIONS.get(missing[0], OTHERWISE))
+        self.buttons = QDialogButtonBox()
+        self.ok = self.buttons.addButton("Open", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.cancel = self.buttons.addButton("Cancel", QDialogButtonBox.ButtonRole.RejectRole)
+        self.cancel.setToolTip("Leave the file unopened.")
+        column = QVBoxLayout(self)
+        column.setSpacing(16)
+        column.addWidget(question)
+        column.addWidget(scrolled(body, "Answers"), 1)
+        column.addWidget(self.buttons)
+        self.resize(360, min(480, 136 + 32 * len(self.choices)))
+        self.group.idToggled.connect(self._refresh)
+        self.buttons.accepted.connect(self._on_accepted)
+        self.buttons.rejected.connect(self.reject)
+        self._refresh()
+
+    @Slot()
+    def _refresh(self) -> None:
+        chosen = self.group.checkedId() >= 0
+        self.ok.setEnabled(chosen)
+        self.ok.setToolTip("Read the file as chosen." if chosen else "Choose an answer first.")
+
+    @Slot()
+    def _on_accepted(self) -> None:
+        if self.group.checkedId() >= 0:
+            self.given.emit(self.choices[self.group.checkedId()].options)
+            self.accept()

@@ -1,0 +1,56 @@
+"""Small pictures of slices and series; runs off the GUI thread and knows no Qt."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.data.opened import Opened, SeriesItem
+from app.data.opening import preview_of
+from app.data.patient import window_of
+
+SIDE = 96  # pixels of the longer side
+TAIL = 0.001  # of the pixels at either end of an automatic window
+
+
+def thumbnail(opened: Opened, number: int, side: int = SIDE) -> NDArray[np.uint8]:
+    """Slice ``number`` through its window, at most ``side`` pixels wide and high."""
+    return to_bytes(preview_of(opened, number), opened.modality, opened.window, side)
+
+
+def thumbnail_of_series(
+    opened: Opened, item: SeriesItem, side: int = SIDE
+) -> NDArray[np.uint8] | None:
+    """The middle slice of a series in the list; None when there is none to show."""
+    if opened.found is None:
+        return thumbnail(opened, opened.middle, side)
+    from engine.data.readers.dicom import read_full_header
+    from engine.data.readers.dicom_pixels import read_slice
+
+    series = opened.found[item.number - 1]
+    if not series.slices:
+        return None
+    middle = series.slices[series.count // 2]
+    values = read_slice(middle, series.modality)
+    return to_bytes(values, series.modality, window_of(read_full_header(middle)), side)
+
+
+def to_bytes(
+    values: NDArray, modality: str, window: tuple[float, float] | None, side: int
+) -> NDArray[np.uint8]:
+    """CT through ``window`` or the usual one; MR, which has no scale, over its own range."""
+    from engine.data.scan_picture import block_mean
+    from engine.data.writers.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+
+    small = block_mean(values, math.ceil(max(values.shape) / side))
+    finite = small[np.isfinite(small)]
+    if modality == "CT":
+        levels = window or DEFAULT_CT_WINDOW
+    elif finite.size:
+        low, high = np.quantile(finite, [TAIL, 1 - TAIL])
+        levels = linear_window(float(low), float(high))
+    else:
+        levels = (0.5, 2.0)
+    return window_to_bytes(np.nan_to_num(small, posinf=0.0, neginf=0.0), levels)

@@ -1,0 +1,1 @@
+"""What leaves the window: files, reports, the clipboard."""

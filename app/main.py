@@ -1,0 +1,104 @@
+"""Starts the workstation: ``dualscope gui [PATH] [--demo ct|mri]``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import DualscopeError, RequestError
+
+if TYPE_CHECKING:
+    from app.workspace.locks import SessionFolder
+
+
+def display_missing() -> bool:
+    """Whether Qt would find nothing to draw on (Linux without X11 and Wayland)."""
+    named = os.environ.get("QT_QPA_PLATFORM")
+    screens = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    return sys.platform.startswith("linux") and not named and not screens
+
+
+def main(options: argparse.Namespace) -> int:
+    if options.demo not in (None, "ct", "mri"):
+        raise RequestError(f"--demo is ct or mri, not '{options.demo}'.")
+    if options.path and options.demo:
+        raise RequestError("Give a PATH or --demo, not both.")
+    if display_missing():
+        raise RequestError(
+            "There is no display to open the workstation on: use dualscope reconstruct, "
+            "or python -m app.tour FOLDER for pictures of it."
+        )
+    return run(options.path or (f"demo:{options.demo}" if options.demo else None))
+
+
+def run(text: str | None) -> int:
+    import qasync
+    from PySide6.QtCore import QTimer
+    from PySide6.QtWidgets import QApplication
+
+    from app.shell.crash import CrashGuard
+    from app.shell.log import LogBook
+    from app.shell.settings import AppSettings
+    from app.tasks import Tasks
+    from app.theme import Theme
+    from app.window import MainWindow
+    from engine.paths import state_folder
+
+    app = QApplication.instance() or QApplication(sys.argv[:1])
+    assert isinstance(app, QApplication)
+    app.setApplicationName("Dualscope")
+    app.setQuitOnLastWindowClosed(False)  # the window ends its runs first, then says so
+    loop = qasync.QEventLoop(app)
+    tasks = Tasks(loop)
+    settings = AppSettings(tasks=tasks)
+    theme = Theme(app, settings.get("theme"))
+    book = LogBook()
+    book.start()
+    guard = CrashGuard(book)
+    earlier = guard.last_crash()
+    guard.install(loop)
+    root = state_folder() / "runs"
+    session, trouble = _session_folder(root)
+    window = MainWindow(tasks, settings, theme, session.path if session else None, book)
+    if trouble:
+        window.messages.error(trouble)
+    guard.crashed.connect(window.messages.error)
+    window.gone.connect(loop.stop)
+    if settings.problem:
+        window.messages.notice(settings.problem)
+    if earlier is not None:
+        window.messages.error("Dualscope ended badly the last time.", earlier.read_text("utf-8"))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: window.close())
+    heartbeat = QTimer()  # Python sees a signal only when some of its code runs
+    heartbeat.timeout.connect(lambda: None)
+    heartbeat.start(200)
+    window.show()
+    window.load_engine()
+    if text is not None:
+        window.data.open(text)
+    window.workspaces.offer_unfinished(root)
+    window.first_tour()
+    with loop:
+        loop.run_forever()
+    heartbeat.stop()
+    tasks.close()
+    if session is not None:
+        session.close()
+    guard.close()
+    book.close()
+    return 0
+
+
+def _session_folder(root: Path) -> tuple[SessionFolder | None, str]:
+    """Where this session's runs are kept; without one they live in memory only."""
+    from app.workspace.locks import SessionFolder
+
+    try:
+        return SessionFolder(root), ""
+    except DualscopeError as error:
+        return None, str(error)

@@ -1,0 +1,57 @@
+"""A titled part of a column that folds away."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+
+class Section(QWidget):
+    folded_changed = Signal(bool)
+
+    def __init__(self, title: str, body: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.title, self.body = title, body
+        self.head = QToolButton()
+        self.head.setText(title)
+        self.head.setCheckable(True)
+        self.head.setChecked(True)
+        self.head.setAutoRaise(True)
+        self.head.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.head.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.head.setAccessibleName(f"{title}, fold or unfold")
+        self.head.setToolTip(f"Fold or unfold {title.lower()}.")
+        font = self.head.font()
+        font.setBold(True)
+        self.head.setFont(font)
+        self.head.toggled.connect(self._on_toggled)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addWidget(self.head)
+        column.addWidget(body, 1)
+        self._on_toggled(True)
+
+    @property
+    def folded(self) -> bool:
+        return not self.head.isChecked()
+
+    def set_folded(self, folded: bool) -> None:
+        self.head.setChecked(not folded)
+
+    @Slot(bool)
+    def _on_toggled(self, open_: bool) -> None:
+        self.head.setArrowType(Qt.ArrowType.DownArrow if open_ else Qt.ArrowType.RightArrow)
+        self.body.setVisible(open_)
+        self.folded_changed.emit(not open_)
+
+
+def scrolled(widget: QWidget, name: str) -> QScrollArea:
+    """A column that scrolls up and down, never sideways."""
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    area.setWidget(widget)
+    area.setAccessibleName(name)
+    return area

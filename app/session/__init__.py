@@ -1,0 +1,1 @@
+"""What the main window does, free of its widgets' layout."""

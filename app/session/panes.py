@@ -1,0 +1,266 @@
+"""Which images stand side by side, and what each of them shows just now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import QObject, Signal, Slot
+
+from app.data.opened import Opened
+from app.images.grid import PaneGrid
+from app.images.pane import ImagePane
+from app.images.plane import PlanePane
+from app.images.window import WindowLevel
+from app.runs.presenter import RunPresenter
+from app.runs.store import RunEntry, RunStore
+from app.session.jobs import run_lines
+from app.theme import RunStyle, run_style
+
+REFERENCE: Final = "reference"
+OF_DATA: Final = {
+    "image": "Reference",
+    "sinogram": "All views, FBP",
+    "kspace": "All lines, direct",
+}
+PLANES: Final = {
+    "x": "x, consistent with the data",
+    "u": "u, the dual",
+    "x - z": "x − z",
+    "residual": "Ax − y, the residual",
+}
+SIGNED: Final = ("u", "x - z", "residual")
+MOST_PANES: Final = 8
+
+
+class Panes(QObject):
+    """Keeps the grid in step with the open data, the runs and the slice.
+
+    The open data come first, then every visible run in the order it was made; extra planes
+    (x, u, ...) belong to the current run.
+    """
+
+    slice_wanted = Signal(int)
+    wanted_changed = Signal()  # other planes must be computed
+
+    def __init__(self, grid: PaneGrid, store: RunStore, runs: RunPresenter) -> None:
+        super().__init__(grid)
+        self.grid, self.store, self.runs = grid, store, runs
+        self.current: str | None = None  # the run that extra planes are of
+        self.planes: set[str] = set()
+        self._data: Opened | None = None
+        self._back: dict[str, tuple[int, np.ndarray]] = {}  # runs scrubbed back: k, images
+        store.added.connect(self._on_runs)
+        store.removed.connect(self._on_runs)
+        store.updated.connect(self._on_updated)
+        runs.frame.connect(self._on_frame)
+        grid.link.slice_changed.connect(self._on_slice)
+
+    # -- data -------------------------------------------------------------------------------
+
+    def set_data(self, data: Opened, slice_number: int) -> None:
+        """Other data are open: their picture follows through `show_preview`."""
+        self._data, self.current = data, None
+        self.grid.clear()
+        self._back.clear()
+        link = self.grid.link
+        window = data.window
+        link.window_model.set_default(None if window is None else WindowLevel(*window))
+        link.window_model.forget()
+        link.set_slice_count(data.count)
+        link.set_slice(slice_number)
+        pane = self.grid.add(REFERENCE, OF_DATA[data.kind], run_style(REFERENCE))
+        pane.set_patient(*data.patient)
+        pane.set_empty_text("Reading …")
+        for entry in self.store:
+            self._show_entry(entry)
+        self.slice_wanted.emit(slice_number)
+
+    @Slot(int, object)
+    def show_preview(self, number: int, image: np.ndarray) -> None:
+        if self._data is None or number != self.slice:
+            return
+        pane = self.grid.pane(REFERENCE)
+        pane.set_image(image, self._pixel_mm(), self._data.modality)
+        pane.set_placement(self._placement(number))
+
+    @property
+    def slice(self) -> int:
+        return self.grid.link.state.slice
+
+    def _pixel_mm(self) -> tuple[float, float]:
+        return (self._data.pixel_mm if self._data is not None else None) or (1.0, 1.0)
+
+    def _placement(self, number: int) -> Any:
+        placements = self._data.placements if self._data is not None else None
+        return placements[number] if placements and number < len(placements) else None
+
+    # -- runs -------------------------------------------------------------------------------
+
+    def belongs(self, entry: RunEntry) -> bool:
+        """Whether a run was made of the open data, so that it lies on the same anatomy."""
+        if self._data is None:
+            return False
+        job = entry.job
+        return (job.get("input"), job.get("options") or {}) == (
+            self._data.text,
+            self._data.options,
+        )
+
+    def shown(self) -> list[RunEntry]:
+        """The runs that have a pane, in the order of the panes."""
+        return [entry for entry in self.store if entry.visible and self.belongs(entry)]
+
+    def make_room(self, starting: Iterable[str]) -> None:
+        """Before new runs: earlier ones of the same methods step aside, and too many, too."""
+        methods = set(starting)
+        for entry in self.shown():
+            if entry.solver in methods:
+                self.store.change(entry.run_id, visible=False)
+        for entry in self.shown()[: max(0, len(self.shown()) + len(methods) - MOST_PANES)]:
+            self.store.change(entry.run_id, visible=False)
+
+    def set_current(self, run_id: str | None) -> None:
+        self.current = run_id
+        self._arrange_planes()
+
+    @Slot(str)
+    def _on_runs(self, run_id: str) -> None:
+        self._back.pop(run_id, None)
+        if run_id == self.current and run_id not in self.store:
+            self.current = None
+        self._on_updated(run_id)
+
+    @Slot(str)
+    def _on_updated(self, run_id: str) -> None:
+        if self._data is None:
+            return
+        wanted = [entry.run_id for entry in self.shown()]
+        for key in self.grid:
+            if key not in (REFERENCE, *wanted):
+                self.grid.remove(key)
+        entry = self.store.get(run_id)
+        if entry is not None:
+            self._show_entry(entry)
+        self.grid.sort([REFERENCE, *wanted])
+        self._arrange_planes()
+
+    def _show_entry(self, entry: RunEntry) -> None:
+        """The pane of a run, with all that is known of it."""
+        if self._data is None or not (entry.visible and self.belongs(entry)):
+            return
+        style = RunStyle(entry.colour, tuple(entry.dash))
+        pane = self.grid.add(entry.run_id, entry.name, style)
+        pane.set_run_style(style)
+        pane.set_run_lines(*run_lines(entry, self._data.kind == "image"))
+        pane.set_patient(*self._data.patient)
+        pane.set_caption(entry.name, entry.metric("psnr"), entry.metric("ssim"))
+        pane.set_empty_text(self._why_empty(entry))
+        self._show_image(entry, pane)
+
+    def _why_empty(self, entry: RunEntry) -> str:
+        if entry.status == "failed":
+            return entry.message
+        if entry.slices and self.slice not in entry.slices:
+            return f"{entry.label} was not run on slice {self.slice + 1}."
+        return {"waiting": "Waiting …", "running": "Preparing …"}.get(entry.status, "No image.")
+
+    def _show_image(self, entry: RunEntry, pane: ImagePane) -> None:
+        """The image of this slice: an earlier iteration, the result, or the newest frame."""
+        if entry.slices and self.slice not in entry.slices:
+            pane.clear()
+            return
+        sample = entry.slices.index(self.slice) if entry.slices else 0
+        images = self._back[entry.run_id][1] if entry.run_id in self._back else entry.images
+        frame = entry.last_frame
+        if images is not None:
+            self._put(pane, images[sample], entry)
+        elif frame is not None and "image" in frame.planes:
+            self._put(pane, frame.planes["image"], entry)
+
+    def _put(self, pane: ImagePane, image: np.ndarray, entry: RunEntry) -> None:
+        pane.set_image(image, entry.pixel_mm or self._pixel_mm(), entry.modality or "CT")
+        pane.set_placement(self._placement(self.slice))
+
+    # -- live -------------------------------------------------------------------------------
+
+    @Slot(str, object)
+    def _on_frame(self, run_id: str, frame: Any) -> None:
+        entry = self.store.get(run_id)
+        if entry is None or run_id not in self.grid:
+            return
+        if entry.slices and self.slice not in entry.slices:
+            return
+        pane = self.grid.pane(run_id)
+        pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
+        if run_id not in self._back and "image" in frame.planes:
+            self._put(pane, frame.planes["image"], entry)
+        if run_id == self.current:
+            self._show_planes(entry, frame)
+
+    def scrub(self, k: int, live: bool) -> None:
+        """All runs at iteration ``k``, or back to their newest; those without one stay."""
+        self._back.clear()
+        for entry in self.shown():
+            found = None if live else entry.snapshots.at(k)
+            if found is not None:
+                self._back[entry.run_id] = (found[0], found[2])
+            if entry.run_id in self.grid:
+                self._show_image(entry, self.grid.pane(entry.run_id))
+
+    @Slot(int)
+    def _on_slice(self, number: int) -> None:
+        self.slice_wanted.emit(number)
+        if REFERENCE in self.grid:
+            self.grid.pane(REFERENCE).set_placement(self._placement(number))
+        for entry in self.shown():
+            self._show_entry(entry)
+        self.wanted_changed.emit()
+
+    # -- planes -----------------------------------------------------------------------------
+
+    def set_planes(self, names: set[str]) -> None:
+        """Which of PLANES to show beside the current run."""
+        self.planes = set(names)
+        self._arrange_planes()
+        self.wanted_changed.emit()
+
+    @property
+    def wanted(self) -> set[str]:
+        return {"image", *self.planes}
+
+    @property
+    def sample(self) -> int:
+        """Which slice of the current run the frames must be of."""
+        entry = self.store.get(self.current) if self.current else None
+        slices = entry.slices if entry is not None else ()
+        return slices.index(self.slice) if self.slice in slices else 0
+
+    def _arrange_planes(self) -> None:
+        entry = self.store.get(self.current) if self.current else None
+        wanted = [name for name in PLANES if name in self.planes] if entry is not None else []
+        for key in self.grid.extra_keys():
+            if key not in wanted:
+                self.grid.remove_extra(key)
+        for name in wanted:
+            if name not in self.grid.extra_keys():
+                # of MR the magnitude is shown, which has no sign
+                signed = name in SIGNED and entry is not None and entry.modality == "CT"
+                link = None if name == "residual" else self.grid.link
+                self.grid.add_extra(name, PlanePane(link, signed, "", self.grid))
+        if entry is not None and entry.last_frame is not None:
+            self._show_planes(entry, entry.last_frame)
+
+    def _show_planes(self, entry: RunEntry, frame: Any) -> None:
+        for name in self.grid.extra_keys():
+            pane = self.grid.extra(name)
+            pane.set_caption(f"{entry.name}: {PLANES[name]}")
+            pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
+            pane.set_empty_text(f"{entry.label} has no {name}.")
+            if name not in frame.planes:
+                pane.clear()
+                continue
+            pixel = (1.0, 1.0) if name == "residual" else entry.pixel_mm or (1.0, 1.0)
+            assert isinstance(pane, PlanePane)
+            pane.show_plane(frame.planes[name], pixel, entry.modality, frame.units[name])

@@ -1,0 +1,76 @@
+"""Which slices the next run is for."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal, Slot
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+
+from app.forms.fields import CalmCombo
+
+THIS, RANGE, ALL = "this", "range", "all"
+
+
+class SliceChoice(QWidget):
+    """This slice, a range or all; hidden when there is only one."""
+
+    edited = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.count, self.slice = 1, 0
+        self.box = CalmCombo()
+        self.box.setAccessibleName("Slices to reconstruct")
+        self.box.setToolTip("Which slices the next run reconstructs, all of them together.")
+        for words, value in (("this slice", THIS), ("a range", RANGE), ("all slices", ALL)):
+            self.box.addItem(words, value)
+        self.first, self.last = QSpinBox(), QSpinBox()
+        for spin, name in ((self.first, "First slice"), (self.last, "Last slice")):
+            spin.setAccessibleName(name)
+            spin.setToolTip(f"{name} of the range, counted from 1.")
+        self.ends = QWidget()
+        ends = QHBoxLayout(self.ends)
+        ends.setContentsMargins(0, 0, 0, 0)
+        for widget in (QLabel("from"), self.first, QLabel("to"), self.last):
+            ends.addWidget(widget)
+        ends.addStretch(1)
+        line = QHBoxLayout()
+        line.addWidget(QLabel("Reconstruct"))
+        line.addWidget(self.box, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(4)
+        column.addLayout(line)
+        column.addWidget(self.ends)
+        self.box.currentIndexChanged.connect(self._on_edited)
+        self.first.valueChanged.connect(self._on_edited)
+        self.last.valueChanged.connect(self._on_edited)
+        self.set_count(1)
+
+    def set_count(self, count: int) -> None:
+        self.count = count
+        for spin in (self.first, self.last):
+            spin.setRange(1, count)
+        self.first.setValue(1)
+        self.last.setValue(count)
+        self.box.setCurrentIndex(0)
+        self.setVisible(count > 1)
+        self.ends.setVisible(False)
+
+    @Slot(int)
+    def set_slice(self, number: int) -> None:
+        self.slice = number
+
+    def value(self) -> str:
+        """As `Job.slices` takes it."""
+        chosen = self.box.currentData()
+        if chosen == ALL:
+            return f"0:{self.count}"
+        if chosen == RANGE:
+            low, high = sorted((self.first.value(), self.last.value()))
+            return f"{low - 1}:{high}"
+        return str(self.slice)
+
+    @Slot()
+    def _on_edited(self) -> None:
+        self.ends.setVisible(self.box.currentData() == RANGE)
+        self.edited.emit()

@@ -1,0 +1,199 @@
+"""Saving and reopening everything: data, fields, view and runs; and runs that were cut short."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QObject, Slot
+
+from app.forms.presets import Preset
+from app.images.window import WindowLevel
+from app.runs.delete import DeleteRuns
+from app.runs.store import RunEntry
+from app.session.unfinished import UnfinishedDialog
+from app.workspace.autosave import Unfinished, adopt, forget, prune, unfinished
+from app.workspace.file import DataReference, Workspace, write_workspace
+from app.workspace.reading import read_workspace
+from app.workspace.restore import restore_runs, saved_run
+from engine.errors import DualscopeError
+
+if TYPE_CHECKING:
+    from app.window import MainWindow
+
+RUNNING = "A run is going on: wait, finish or cancel it first."
+
+
+class Workspaces(QObject):
+    """Reads what the window shows into a workspace, and puts a workspace back into it."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.window = window
+        self.path: Path | None = None
+        self._pending: tuple[Workspace, list[RunEntry]] | None = None
+        window.data.opened.connect(self._on_opened)
+        window.data.failed.connect(self._on_data_failed)
+
+    # -- saving -----------------------------------------------------------------------------
+
+    def current(self) -> Workspace:
+        window = self.window
+        data, level = window.setup.data, window.grid.link.window
+        reference = None
+        if data is not None:
+            reference = DataReference(data.text, data.options, slice=window.panes.slice)
+        runs = (saved_run(entry) for entry in window.store)
+        return Workspace(
+            data=reference,
+            acquisition=window.left.acquisition().value(),
+            solver=window.left.solver.value(),
+            view={"window": [level.centre, level.width, level.invert]},
+            runs=tuple(run for run in runs if run is not None),
+        )
+
+    def save(self, path: Path) -> None:
+        """Every finished run goes along; one that is running is said to be left out."""
+        window, workspace = self.window, self.current()
+        data, kept = window.setup.data, set(window.store.removed_records)
+
+        def work() -> list[str]:
+            found = workspace
+            if data is not None and workspace.data is not None:
+                found = replace(
+                    workspace, data=replace(workspace.data, sha256=data.dataset.sha256())
+                )
+            return write_workspace(path, found, keep=kept)
+
+        window.tasks.start("Saving the workspace", work, partial(self._on_saved, path))
+
+    def _on_saved(self, path: Path, notes: list[str]) -> None:
+        self.path = path
+        left_out = sum(entry.running for entry in self.window.store)
+        words = [f"{path.name} was saved."]
+        if left_out:
+            words.append("The run that is going on is not in it.")
+        self.window.messages.notice(" ".join([*words, *notes]))
+
+    # -- opening ----------------------------------------------------------------------------
+
+    def open(self, path: Path) -> None:
+        if self.window.runs.busy:
+            self.window.messages.notice(RUNNING)
+            return
+
+        def work() -> tuple[Workspace, list[RunEntry]]:
+            workspace = read_workspace(path)
+            return workspace, restore_runs(path, workspace=workspace)
+
+        self.window.tasks.start("Opening the workspace", work, partial(self._on_read, path))
+
+    def _on_read(self, path: Path, answer: tuple[Workspace, list[RunEntry]]) -> None:
+        self.path, self._pending = path, answer
+        data = answer[0].data
+        if data is None:
+            self._put_runs(answer[1])
+            self._pending = None
+        else:
+            self.window.data.open(data.text, data.options)
+
+    @Slot(object)
+    def _on_opened(self, data: Any) -> None:
+        if self._pending is None:
+            return
+        (workspace, entries), self._pending = self._pending, None
+        assert workspace.data is not None
+        self._put_runs(entries)
+        window = self.window
+        window.grid.link.set_slice(workspace.data.slice)
+        self._put_settings(workspace, data.modality)
+        self._put_view(workspace.view)
+        newest = next((entry for entry in reversed(entries) if entry.images is not None), None)
+        if newest is not None:
+            window.show_run(newest.run_id)
+
+    @Slot(str, str)
+    def _on_data_failed(self, sentence: str, details: str) -> None:
+        """The data are gone; the runs can still be looked up in the table."""
+        if self._pending is not None:
+            entries, self._pending = self._pending[1], None
+            self._put_runs(entries)
+
+    def _put_runs(self, entries: list[RunEntry]) -> None:
+        """In place of the present ones, which Undo brings back."""
+        window = self.window
+        present = [entry.run_id for entry in window.store if not entry.running]
+        if present:
+            window.undo.stack.push(DeleteRuns(window.store, present))
+        for entry in entries:
+            window.store.add(entry)
+
+    def _put_settings(self, workspace: Workspace, modality: str) -> None:
+        left = self.window.left
+        solver, model = workspace.solver, left.solver.model
+        try:
+            method = model.method(str(solver.get("solver")))
+            if method is not None:
+                settings = method.settings_class.from_dict(dict(solver.get("settings") or {}))
+                asked = {n: getattr(settings, n) for n in solver.get("settings") or {}}
+                model.apply_preset(Preset("", modality, method.name, asked))
+            panel = left.acquisition()
+            panel.form.cls.from_dict(workspace.acquisition)
+            panel.set_values(workspace.acquisition)
+        except (DualscopeError, TypeError, ValueError) as error:
+            self.window.messages.error(f"Some settings of the workspace cannot be used: {error}")
+        for name, kind in (("prior", str), ("seed", int), ("device", str)):
+            if isinstance(solver.get(name), kind):
+                left.solver.history.set(name, solver[name])
+
+    def _put_view(self, view: dict[str, Any]) -> None:
+        level = view.get("window")
+        numbers = (int, float)
+        if isinstance(level, list) and len(level) == 3:
+            centre, width, invert = level
+            if isinstance(centre, numbers) and isinstance(width, numbers) and width > 0:
+                window = WindowLevel(float(centre), float(width), bool(invert))
+                self.window.grid.link.window_model.set(window)
+
+    # -- runs that were cut short -----------------------------------------------------------
+
+    def offer_unfinished(self, root: Path) -> None:
+        """Ask about runs of a session that died; tidy old ones away meanwhile."""
+
+        def work() -> list[Unfinished]:
+            prune(root)
+            return unfinished(root)
+
+        self.window.tasks.start("Looking for unfinished runs", work, self._on_unfinished)
+
+    def _on_unfinished(self, runs: list[Unfinished]) -> None:
+        if not runs:
+            return
+        dialog = UnfinishedDialog(runs, self.window)
+        dialog.resume_asked.connect(self.resume)
+        dialog.forget_asked.connect(
+            lambda run: self.window.tasks.start(
+                "Deleting", partial(forget, run.record_path), lambda _: None
+            )
+        )
+        dialog.open()
+
+    @Slot(object)
+    def resume(self, run: Unfinished) -> None:
+        """Open the data of the run and let it go on in this session."""
+        window = self.window
+        if window.runs.busy:
+            window.messages.notice(RUNNING)
+            return
+        record = run.record_path
+        if window.autosave is not None:
+            try:
+                record = adopt(record, window.autosave)
+            except DualscopeError as error:
+                window.messages.error(str(error))
+                return
+        job = run.job
+        window.data.open(str(job["input"]), job.get("options") or {})
+        window.show_run(window.runs.resume_record(record, job))

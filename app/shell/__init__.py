@@ -1,0 +1,1 @@
+"""Everything around the work: settings, log, crash reports, messages, help, tour."""

@@ -1,0 +1,154 @@
+"""The one place where errors reach a person: a bar above the images, never in the way."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, Qt, Slot
+from PySide6.QtGui import (
+    QAccessible,
+    QAccessibleAnnouncementEvent,
+    QColor,
+    QEnterEvent,
+    QKeyEvent,
+    QPainter,
+    QPaintEvent,
+    QPalette,
+)
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
+
+from app.shell.details import DetailsDialog
+from app.shell.message_queue import Message, MessageQueue
+from app.theme import is_dark
+
+STRIPE_PX: Final = 4
+# of an error and of a notice, on light and on dark
+COLOURS: Final = {True: ("#b3261e", "#ff8a73"), False: ("#0b63a5", "#6cb4ea")}
+SIGNS: Final = {True: "⚠", False: "ℹ"}
+
+
+class Messages(QWidget):
+    """Shows the newest message; hidden when there is none.
+
+    Put it into a layout above the images. Esc dismisses from within the bar, and anywhere in
+    ``window`` when nothing else there had a use for it. Call from the GUI thread only; from
+    other threads emit a signal that is connected to `error`.
+    """
+
+    def __init__(self, window: QWidget | None = None) -> None:
+        super().__init__(window)
+        self.queue = MessageQueue(self)
+        self.setAccessibleName("Messages")
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+        self.sign = QLabel(self)
+        self.sign.setAccessibleName("Kind of message")
+        self.sentence = QLabel(self)
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.sentence.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Minimum)
+        self.count = QLabel(self)
+        self.count.setAccessibleName("Messages that wait")
+        self.detailsButton = QPushButton("Details…", self)
+        self.detailsButton.setAccessibleName("Details of this message")
+        self.detailsButton.setToolTip("Show all that is known about this, to read or to copy.")
+        self.dismissButton = QToolButton(self)
+        self.dismissButton.setText("✕")
+        self.dismissButton.setAutoRaise(True)
+        self.dismissButton.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.dismissButton.setAccessibleName("Dismiss this message")
+        self.dismissButton.setToolTip("Dismiss this message. (Esc)")
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(STRIPE_PX + 8, 4, 8, 4)
+        layout.setSpacing(8)
+        layout.addWidget(self.sign)
+        layout.addWidget(self.sentence, 1)
+        layout.addWidget(self.count)
+        layout.addWidget(self.detailsButton)
+        layout.addWidget(self.dismissButton)
+        self.detailsButton.clicked.connect(self.show_details)
+        self.dismissButton.clicked.connect(self.queue.dismiss)
+        self.queue.changed.connect(self._show)
+        self.queue.arrived.connect(self._announce)
+        if window is not None:
+            window.installEventFilter(self)
+        self._show()
+
+    @Slot(str)
+    @Slot(str, str)
+    def error(self, sentence: str, details: str = "") -> None:
+        """Stays until it is dismissed."""
+        self.queue.add(Message(sentence, details))
+
+    @Slot(str)
+    def notice(self, text: str) -> None:
+        """Goes after a few seconds, or when the next message comes."""
+        self.queue.add(Message(text, error=False))
+
+    @Slot()
+    def show_details(self) -> None:
+        if (current := self.queue.current) is not None:
+            DetailsDialog(current.sentence, current.details, self.window()).show()
+
+    @Slot()
+    def _show(self) -> None:
+        current, waiting = self.queue.current, self.queue.waiting
+        self.setVisible(current is not None)
+        if current is None:
+            return
+        times = f"  ({current.times} times)" if current.times > 1 else ""
+        self.sign.setText(SIGNS[current.error])
+        self.sentence.setText(current.sentence + times)
+        self.sentence.setAccessibleName(
+            f"{'Error' if current.error else 'Notice'}: {current.sentence}{times}"
+        )
+        self.count.setText(f"+{waiting} more")
+        self.count.setToolTip("Messages that come to light when this one is dismissed.")
+        self.count.setVisible(waiting > 0)
+        self.detailsButton.setVisible(bool(current.details))
+        self.update()
+
+    @Slot(str)
+    def _announce(self, sentence: str) -> None:
+        """Screen readers speak it; the focus stays where the person works."""
+        QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, sentence))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        # the window sees a key only when the widget with the focus had no use for it
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and self._dismissed_by(event)
+        ):
+            return True
+        return super().eventFilter(watched, event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if not self._dismissed_by(event):
+            super().keyPressEvent(event)
+
+    def _dismissed_by(self, event: QKeyEvent) -> bool:
+        if event.key() != Qt.Key.Key_Escape or event.modifiers() or self.isHidden():
+            return False
+        self.queue.dismiss()
+        return True
+
+    def enterEvent(self, event: QEnterEvent) -> None:
+        self.queue.hold(True)
+        super().enterEvent(event)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.queue.hold(False)
+        super().leaveEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        current = self.queue.current
+        if current is None:
+            return
+        painter = QPainter(self)
+        painter.fillRect(self.rect(), self.palette().color(QPalette.ColorRole.Base))
+        colour = QColor(COLOURS[current.error][is_dark(self.palette())])
+        painter.fillRect(0, 0, STRIPE_PX, self.height(), colour)
+        painter.setPen(self.palette().color(QPalette.ColorRole.Mid))
+        painter.drawLine(STRIPE_PX, self.height() - 1, self.width(), self.height() - 1)
+        painter.end()

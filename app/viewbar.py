@@ -1,0 +1,213 @@
+"""The line above the images: tools, window, planes and comparisons."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+
+from app.forms.fields import CalmCombo
+from app.icons import SIDE, tool_icon
+from app.images.display import Tool
+from app.images.grid import CompareMode, PaneGrid
+from app.images.window import PRESETS, WindowLevel
+from app.session.panes import PLANES
+
+TOOLS: Final = {
+    Tool.WINDOW: ("Window", "Drag with the left button to change window width and centre."),
+    Tool.RECTANGLE: ("Rectangle", "Drag a rectangle: its statistics appear for every image."),
+    Tool.ELLIPSE: ("Ellipse", "Drag an ellipse: its statistics appear for every image."),
+    Tool.LINE: ("Line", "Drag a line: the profiles of all images appear in one plot."),
+}
+MODES: Final = {
+    CompareMode.DIFFERENCE: ("Difference", "Show A − B with a scale of its own. (D)"),
+    CompareMode.FLICKER: ("Flicker", "Show A and B in turn in one place. (F)"),
+    CompareMode.SWIPE: ("Swipe", "Show A left and B right of a line to drag. (S)"),
+}
+
+
+class ViewBar(QWidget):
+    planes_chosen = Signal(set)
+
+    def __init__(self, grid: PaneGrid, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Image tools")
+        self.grid, self.link = grid, grid.link
+        self.tools = self._tools()
+        self.window_box = CalmCombo()
+        self.window_box.setAccessibleName("Window preset")
+        self.window_box.setToolTip("Choose which HU are black and white. (keys 1 to 9)")
+        for preset in PRESETS:
+            self.window_box.addItem(f"{preset.name}  {preset.centre:g}/{preset.width:g}")
+        self.window_box.addItem("own window")
+        self.plane_button = QToolButton()
+        self.plane_button.setText("Planes")
+        self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.plane_button.setAccessibleName("Other planes of the current run")
+        self.plane_button.setToolTip(
+            "Show x, the dual u, x − z or the residual of the current run beside its image."
+        )
+        self.plane_menu = QMenu(self.plane_button)
+        self.plane_actions = {name: self._plane_action(name, PLANES[name]) for name in PLANES}
+        self.plane_button.setMenu(self.plane_menu)
+        self.modes = {mode: self._mode_button(mode) for mode in MODES}
+        self.a, self.b = self._source("A"), self._source("B")
+        self._build()
+        self.window_box.activated.connect(self._on_preset)
+        self.link.window_model.changed.connect(self.show_window)
+        self.link.tool_changed.connect(self._show_tool)
+        grid.compare_changed.connect(self._show_mode)
+        grid.panes_changed.connect(self.show_sources)
+        self.show_window(self.link.window)
+        self.show_sources()
+
+    def _tools(self) -> dict[Tool, QToolButton]:
+        group = QButtonGroup(self)
+        buttons = {}
+        for tool, (name, tip) in TOOLS.items():
+            button = QToolButton()
+            button.setIcon(tool_icon(tool, self.palette()))
+            button.setIconSize(QSize(SIDE, SIDE))
+            button.setCheckable(True)
+            button.setProperty("switch", True)
+            button.setChecked(tool is self.link.tool)
+            button.setAccessibleName(f"Tool: {name}")
+            button.setToolTip(f"{name}: {tip[0].lower()}{tip[1:]}")
+            button.clicked.connect(partial(self.link.set_tool, tool))
+            group.addButton(button)
+            buttons[tool] = button
+        return buttons
+
+    def _plane_action(self, name: str, words: str) -> QAction:
+        action = self.plane_menu.addAction(words)
+        action.setCheckable(True)
+        action.toggled.connect(self._on_planes)
+        action.setData(name)
+        return action
+
+    def _mode_button(self, mode: CompareMode) -> QToolButton:
+        name, tip = MODES[mode]
+        button = QToolButton()
+        button.setText(name)
+        button.setCheckable(True)
+        button.setProperty("switch", True)
+        button.setAccessibleName(name)
+        button.setToolTip(tip)
+        button.clicked.connect(partial(self._on_mode, mode))
+        return button
+
+    def _source(self, name: str) -> CalmCombo:
+        box = CalmCombo()
+        box.setAccessibleName(f"Image {name} of the comparison")
+        box.setToolTip(f"Which image is {name} in the difference, the flicker and the swipe.")
+        box.activated.connect(self._on_sources)
+        return box
+
+    def _build(self) -> None:
+        row = QHBoxLayout(self)
+        row.setContentsMargins(8, 4, 8, 4)
+        row.setSpacing(4)
+        for button in self.tools.values():
+            row.addWidget(button)
+        row.addWidget(_line())
+        self.window_box.setMinimumContentsLength(12)
+        row.addWidget(self.window_box)
+        row.addWidget(_line())
+        row.addWidget(self.plane_button)
+        row.addStretch(1)
+        self.sources = QWidget()
+        pair = QHBoxLayout(self.sources)
+        pair.setContentsMargins(0, 0, 0, 0)
+        pair.setSpacing(4)
+        for words, box in (("A", self.a), ("B", self.b)):
+            pair.addWidget(QLabel(words))
+            box.setMinimumContentsLength(6)
+            pair.addWidget(box)
+        row.addWidget(self.sources)
+        for button in self.modes.values():
+            row.addWidget(button)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "tools"):
+            for tool, button in self.tools.items():
+                button.setIcon(tool_icon(tool, self.palette()))
+
+    # -- window -----------------------------------------------------------------------------
+
+    @Slot(int)
+    def _on_preset(self, index: int) -> None:
+        if index < len(PRESETS):
+            self.link.window_model.apply_preset(PRESETS[index])
+        else:
+            self.show_window(self.link.window)
+
+    @Slot(object)
+    def show_window(self, window: WindowLevel) -> None:
+        name = self.link.window_model.preset_name()
+        numbers = [preset.name for preset in PRESETS]
+        self.window_box.setCurrentIndex(numbers.index(name) if name in numbers else len(PRESETS))
+
+    def set_modality(self, modality: str) -> None:
+        is_ct = modality == "CT"
+        self.window_box.setEnabled(is_ct)
+        self.window_box.setToolTip(
+            "Choose which HU are black and white. (keys 1 to 9)"
+            if is_ct
+            else "Presets are in HU and this is MR: drag on the image, or press 0."
+        )
+
+    # -- tools, planes, comparison ----------------------------------------------------------
+
+    @Slot(object)
+    def _show_tool(self, tool: Tool) -> None:
+        self.tools[tool].setChecked(True)
+
+    @Slot()
+    def _on_planes(self) -> None:
+        self.planes_chosen.emit(
+            {name for name, action in self.plane_actions.items() if action.isChecked()}
+        )
+
+    def _on_mode(self, mode: CompareMode) -> None:
+        self.grid.set_compare(CompareMode.NONE if self.grid.mode is mode else mode)
+        self._show_mode(self.grid.mode)
+
+    @Slot(object)
+    def _show_mode(self, mode: CompareMode) -> None:
+        for one, button in self.modes.items():
+            button.setChecked(one is mode)
+        self.show_sources()
+
+    @Slot()
+    def show_sources(self) -> None:
+        """Both boxes list the images by name and stand on A and B."""
+        chosen = self.grid.compare_keys()
+        self.sources.setVisible(self.grid.mode is not CompareMode.NONE)
+        for number, box in enumerate((self.a, self.b)):
+            blocker = QSignalBlocker(box)
+            box.clear()
+            for key in self.grid:
+                box.addItem(self.grid.pane(key).name, key)
+            if chosen:
+                box.setCurrentIndex(box.findData(chosen[number]))
+            del blocker
+        for mode, button in self.modes.items():
+            button.setEnabled(bool(chosen))
+            button.setToolTip(MODES[mode][1] if chosen else "A comparison needs two images.")
+
+    @Slot()
+    def _on_sources(self) -> None:
+        self.grid.set_compare_sources(self.a.currentData(), self.b.currentData())
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setFrameShape(QFrame.Shape.VLine)
+    line.setEnabled(False)
+    line.setFixedHeight(20)
+    line.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+    return line

@@ -1,0 +1,1 @@
+"""What comes back: saved workspaces, recorded and interrupted runs."""

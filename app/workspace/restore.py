@@ -1,0 +1,155 @@
+"""Saved runs as the table, the panes and the plots take them; runs in a task's thread."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from app.runs.colours import dash_for, style_of
+from app.runs.history import History
+from app.runs.store import RunEntry
+from app.theme import run_style
+from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
+from app.workspace.reading import read_workspace
+from engine.errors import DualscopeError
+
+if TYPE_CHECKING:
+    from app.workspace.rebuild import Rebuilder
+    from engine.data.record import RunRecord
+
+Progress = Callable[[float, str], None]
+
+
+def saved_run(entry: RunEntry) -> SavedRun | None:
+    """A run of the session for `Workspace.runs`; None while it runs, or without a record."""
+    if entry.running or entry.record_path is None:
+        return None
+    places = {name: value for name, value in entry.job.items() if name in PLACES}
+    return SavedRun(entry.record_path, entry.number, entry.label, entry.note, entry.visible, places)
+
+
+def restore_runs(
+    path: Path, progress: Progress = lambda share, words: None, workspace: Workspace | None = None
+) -> list[RunEntry]:
+    """The runs of a workspace, or the one of a run record, for `RunStore.add`.
+
+    A run that cannot be rebuilt, because its data are gone or changed, still comes: with its
+    curves and numbers, with its image when the record tells enough, and with a message.
+    ``workspace`` is the file's content when it has been read before.
+    """
+    from app.workspace.rebuild import Rebuilder
+
+    runs: tuple[SavedRun, ...] = (SavedRun(path),)
+    if path.suffix == SUFFIX:
+        runs = (workspace or read_workspace(path)).runs
+    rebuilder, entries = Rebuilder(), list[RunEntry]()
+    for done, run in enumerate(runs):
+        progress(done / len(runs), f"Opening run {run.number}")
+        try:
+            entries.append(_entry(run, rebuilder, entries))
+        except DualscopeError as error:
+            if path.suffix != SUFFIX:
+                raise  # one record that is none: there is nothing to show
+            entries.append(_lost(run, str(error)))
+    return entries
+
+
+def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEntry:
+    from app.workspace.rebuild import recorded_pictures
+    from engine.data.record import RunRecord
+    from engine.frames import pictures_of, plane_unit
+
+    record = RunRecord.read(run.record_path)
+    entry = _described(run, record, others)
+    history = record.history
+    try:
+        rebuilt = rebuilder.rebuild(run.record_path, run.places)
+        problem = rebuilt.prepared.problem
+        entry.images = pictures_of(problem, rebuilt.image)
+        if problem.reference is not None:
+            entry.reference = pictures_of(problem, problem.reference)
+        entry.slices, entry.pixel_mm = tuple(problem.slices), problem.pixel_mm
+        entry.modality, entry.unit = problem.modality, plane_unit(problem, "image")
+        history = history[: rebuilt.k]  # the image is not newer than its checkpoint
+    except DualscopeError as error:
+        entry.message = entry.message or str(error)
+        entry.images = recorded_pictures(record, run.record_path)
+        count = 0 if entry.images is None else len(entry.images)
+        slices = record.input.get("slices")
+        numbers = [n for n in slices if isinstance(n, int)] if isinstance(slices, list) else []
+        entry.slices = tuple(numbers if len(numbers) == count else range(count))
+    entry.history = _history(history)
+    return entry
+
+
+def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunEntry:
+    """All that the record says by itself."""
+    job = {**record.job, **run.places}
+    solver, style = str(job.get("solver", "dc-pnpdp")), style_of(job)
+    dash = dash_for(style, [entry.dash for entry in others if entry.colour == style.colour])
+    label = run.label or _label(solver, naive=style == run_style("naive"))
+    entry = RunEntry(_new_id(run), run.number, solver, job, style.colour, dash, label)
+    entry.note, entry.visible, entry.record_path = run.note, run.visible, run.record_path
+    entry.message = record.message
+    entry.status = record.status
+    if record.status == "running":  # its process died; nothing of it runs now
+        entry.status, entry.message = "cancelled", "The run was interrupted."
+    entry.metrics = _numbers(next(iter(record.metrics.values()), {}))
+    entry.seconds = _numbers(record.timings).get("total", 0.0)
+    modality, pixel = record.input.get("modality"), record.input.get("pixel_mm")
+    entry.modality = modality if modality in ("CT", "MR") else ""
+    entry.unit = {"CT": "HU", "MR": "a.u."}.get(entry.modality, "")
+    if isinstance(pixel, (int, float)):
+        entry.pixel_mm = (float(pixel), float(pixel))
+    return entry
+
+
+def _lost(run: SavedRun, sentence: str) -> RunEntry:
+    """A run whose record cannot be read: its name and note are still the person's."""
+    style = run_style(run.label)
+    name = run.label or "run"
+    entry = RunEntry(
+        _new_id(run), run.number, name, dict(run.places), style.colour, style.dash, name
+    )
+    entry.note, entry.visible, entry.record_path = run.note, run.visible, run.record_path
+    entry.status, entry.message = "failed", sentence
+    return entry
+
+
+def _new_id(run: SavedRun) -> str:
+    """Never one that is in use: the same run may be there already, or come back by Undo."""
+    return f"{run.record_path.stem}-{uuid.uuid4().hex[:6]}"
+
+
+def _label(solver: str, naive: bool) -> str:
+    from engine.solvers.catalogue import find_solver
+
+    try:
+        label = find_solver(solver).label
+    except DualscopeError:
+        return solver
+    return f"{label} naive" if naive else label
+
+
+def _history(lines: list[Any]) -> History:
+    from app.runs.rounds import recorded_scalars
+
+    history = History()
+    for line in lines:
+        if isinstance(line, dict):
+            seconds = line.get("seconds")
+            clean = {**line, "seconds": _numbers(seconds if isinstance(seconds, dict) else {})}
+            history.append(recorded_scalars(clean))
+    return history
+
+
+def _numbers(values: Any) -> dict[str, float]:
+    if not isinstance(values, dict):
+        return {}
+    return {
+        name: float(value)
+        for name, value in values.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
