@@ -14,6 +14,7 @@ import torch
 from engine.commands.options import add_settings, given
 from engine.device import DEVICES, choose_device
 from engine.errors import DualscopeError, RequestError
+from engine.priors.safetensors_file import load_prior_file
 from engine.priors.training.data import (
     PHANTOMS,
     Sampler,
@@ -49,6 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--extend",
         action="store_true",
         help="Continue a checkpoint with a new schedule, settings or data.",
+    )
+    parser.add_argument(
+        "--grow-from",
+        metavar="PRIOR.safetensors",
+        help="Begin with the weights of a prior with fewer levels; the others start at nothing.",
     )
     parser.add_argument(
         "--export-now", action="store_true", help="Write OUT from the last checkpoint and stop."
@@ -92,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
         device,
     )
     resumed = trainer.resume(options.extend)
+    if options.grow_from and not resumed:
+        trainer.grow_from(load_prior_file(Path(options.grow_from)))
     origin = Origin(
         name=options.name or out.stem,
         description=options.description

@@ -16,10 +16,12 @@ from typing import Any
 import torch
 
 from engine.errors import DualscopeError, RequestError
+from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
 from engine.priors.training.checkpoint import History, read_checkpoint, write_checkpoint
 from engine.priors.training.data import Sampler
+from engine.priors.training.grow import grow
 from engine.priors.training.loss import WeightAverage, edm_loss, sample_sigma
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
@@ -91,6 +93,11 @@ class Trainer:
         network = build_network(ARCHITECTURE, self.settings.network_kwargs())
         denoiser = precondition(PRECONDITIONING, network, sigma_data)
         return denoiser.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+    def grow_from(self, prior: NetworkPrior) -> None:
+        """Begin as a trained prior, with the coarser levels of this network yet to learn."""
+        grow(self.denoiser.model, prior.denoiser.model)
+        self.average = WeightAverage(self.denoiser, self.settings.ema_decay)
 
     # -- saving and resuming
 
