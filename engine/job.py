@@ -22,6 +22,7 @@ from engine.data.shared_record import REMOVED
 from engine.data.source import open_input, parse_slices
 from engine.device import choose_device
 from engine.errors import RequestError
+from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.priors.prior import Prior
 from engine.problem import Problem
@@ -103,9 +104,8 @@ def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = 
         problem = problem.to(device)
     values = apply_preset(job.preset, problem) | job.settings
     settings = solver.settings_class.pick(values)
-    return Prepared(
-        job, dataset, problem, prior.to(device) if solver.needs_prior else None, settings
-    )
+    used = with_air(prior.to(device), problem) if solver.needs_prior else None
+    return Prepared(job, dataset, problem, used, settings)
 
 
 def versions() -> dict[str, str]:

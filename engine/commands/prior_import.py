@@ -34,6 +34,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     meaning.add_argument("--hu-offset", type=float, metavar="O", help="Default: 0.")
     meaning.add_argument(
+        "--lowest-hu",
+        type=float,
+        metavar="H",
+        help="CT: the training images were clipped below at H (-800 for +-800 HU), so the network "
+        "does not know air; it is shown H instead.",
+    )
+    meaning.add_argument(
         "--mr", action="store_true", help="MR, 1 = the 0.99 quantile of the magnitude."
     )
     about = parser.add_argument_group("written into the prior")
@@ -58,6 +65,7 @@ def run(options: argparse.Namespace) -> int:
         Path(options.output),
         config=config,
         intensity=_intensity(options),
+        lowest_hu=options.lowest_hu,
         name=options.name,
         licence=options.licence,
         training_data=options.training_data,
@@ -75,18 +83,22 @@ def _intensity(options: argparse.Namespace) -> IntensityMap | None:
     """The intensity map that the options ask for; None leaves it to the checkpoint."""
     scale, offset = options.hu_scale, options.hu_offset
     if options.mr:
-        if scale is not None or offset is not None:
+        if any(value is not None for value in (scale, offset, options.lowest_hu)):
             raise RequestError("--mr and --hu-scale contradict each other: give one of them.")
         return IntensityMap("mr")
     if scale is None:
         if offset is not None:
             raise RequestError("--hu-offset needs --hu-scale.")
+        if options.lowest_hu is not None:
+            raise RequestError("--lowest-hu needs --hu-scale.")
         return None
     offset = 0.0 if offset is None else offset
     if not 0 < scale <= LARGEST_SCALE:
         raise RequestError(f"--hu-scale {scale:g} must lie between 0 and {LARGEST_SCALE:g}.")
     if not abs(offset) <= LARGEST_SCALE:
         raise RequestError(f"--hu-offset {offset:g} is out of range.")
+    if options.lowest_hu is not None and not abs(options.lowest_hu) <= LARGEST_SCALE:
+        raise RequestError(f"--lowest-hu {options.lowest_hu:g} is out of range.")
     return IntensityMap("hu", scale, offset)
 
 

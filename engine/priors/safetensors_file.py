@@ -112,8 +112,9 @@ class PriorHeader:
 
     def intensity_map(self) -> IntensityMap:
         kind, scale, offset = (self.intensity.get(key) for key in ("kind", "scale", "offset"))
-        finite = all(_is_number(value) for value in (scale, offset))
-        if set(self.intensity) != {"kind", "scale", "offset"} or not finite:
+        lowest = self.intensity.get("lowest_hu", 0.0)
+        finite = all(_is_number(value) for value in (scale, offset, lowest))
+        if set(self.intensity) - {"lowest_hu"} != {"kind", "scale", "offset"} or not finite:
             raise RequestError("its intensity map needs kind, scale and offset")
         return IntensityMap(str(kind), float(scale), float(offset))  # type: ignore[arg-type]
 
@@ -210,6 +211,7 @@ def _info(header: PriorHeader, sha256: str) -> PriorInfo:
             "preconditioning": header.preconditioning,
             "preconditioning_kwargs": header.preconditioning_kwargs,
             "sigma_data": header.sigma_data,
+            "lowest_hu": header.intensity.get("lowest_hu"),  # if the training images were clipped
             "source_sha256": header.source_sha256,
             "model_card": header.model_card,
         },

@@ -43,6 +43,7 @@ def import_checkpoint(
     *,
     config: Mapping[str, Any] | Path | str | None = None,
     intensity: IntensityMap | None = None,
+    lowest_hu: float | None = None,
     name: str | None = None,
     licence: str | None = None,
     training_data: str | None = None,
@@ -64,6 +65,8 @@ def import_checkpoint(
     intensity
         What the network's numbers mean. Needed unless it has two channels, which are the real
         and imaginary part of an MR image.
+    lowest_hu
+        CT: where the training images were clipped below, if they were.
     half
         Store float16 instead of float32.
 
@@ -84,7 +87,10 @@ def import_checkpoint(
     texts["description"] = description
     try:
         checkpoint = open_checkpoint(path, settings)
-        header = _header(checkpoint, intensity or _intensity(checkpoint), texts)
+        meaning = (intensity or _intensity(checkpoint)).to_dict()
+        if lowest_hu is not None:
+            meaning["lowest_hu"] = lowest_hu
+        header = _header(checkpoint, meaning, texts)
         PriorHeader.from_strings(header.to_strings())  # as it will be read again
         weights = read_weights(checkpoint)
     except RequestError as error:
@@ -165,7 +171,7 @@ def _intensity(checkpoint: Checkpoint) -> IntensityMap:
 
 
 def _header(
-    checkpoint: Checkpoint, intensity: IntensityMap, texts: Mapping[str, str | None]
+    checkpoint: Checkpoint, intensity: dict[str, Any], texts: Mapping[str, str | None]
 ) -> PriorHeader:
     with checkpoint.source.open("rb") as stream:
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -185,7 +191,7 @@ def _header(
         sigma_min=checkpoint.sigma_min,
         sigma_max=checkpoint.sigma_max,
         channels=checkpoint.channels,
-        intensity=intensity.to_dict(),
+        intensity=intensity,
         native_size=checkpoint.native_size,
         source_sha256=sha256,
         **{key: texts.get(key) or value for key, value in {"name": "", **defaults}.items()},

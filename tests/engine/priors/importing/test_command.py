@@ -24,6 +24,13 @@ def test_a_ct_prior_is_imported_with_its_options(tmp_path, source, capsys):
     printed = capsys.readouterr().out
     assert "song-unet" in printed
     assert "Licence: MIT" in printed
+    assert info.details["lowest_hu"] is None
+
+
+def test_a_prior_remembers_where_its_images_were_clipped(tmp_path, source):
+    out = tmp_path / "ct.safetensors"
+    assert main([source, str(out), "--hu-scale", "800", "--lowest-hu", "-800"]) == 0
+    assert load_prior_file(out).info.details["lowest_hu"] == -800
 
 
 def test_an_mr_prior_of_one_channel(tmp_path, source):
@@ -47,6 +54,9 @@ def test_the_licence_of_the_publisher_is_shown(tmp_path, source, capsys):
         (["--hu-scale", "nan"], "--hu-scale"),
         (["--hu-scale", "inf"], "--hu-scale"),
         (["--hu-scale", "1", "--hu-offset", "nan"], "--hu-offset"),
+        (["--lowest-hu", "-800"], "--lowest-hu needs"),
+        (["--hu-scale", "1", "--lowest-hu", "nan"], "--lowest-hu"),
+        (["--mr", "--lowest-hu", "-800"], "contradict"),
         (["--mr", "--config", "absent.json"], "absent.json cannot be read"),
         (["--mr", "--architecture", "adm-unet"], "song-unet"),
     ],
