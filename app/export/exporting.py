@@ -18,9 +18,9 @@ from app.runs.store import differing
 from engine.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
-    from app.workspace.rebuild import Rebuilder, Rebuilt
     from engine.data.writers import Result
     from engine.data.writers.dicom_deidentify import UidMap
+    from engine.rebuild import Rebuilder, Rebuilt
     from engine.run import Run
 
 Window = tuple[float, float]
@@ -75,8 +75,8 @@ def export_runs(
     _check_folders([path for run in runs for path in run.outputs])
     for run in runs:
         check_free(list(run.outputs), overwrite)
-    from app.workspace.rebuild import Rebuilder
     from engine.data.writers.dicom_deidentify import UidMap
+    from engine.rebuild import Rebuilder
 
     notes: list[str] = []
     rebuilder, uids = Rebuilder(), UidMap()  # one map: de-identified series stay one study
@@ -116,8 +116,8 @@ def export_report(
     """One HTML page about runs of one measurement."""
     _check_folders([path])
     check_free([path], overwrite)
-    from app.workspace.rebuild import Rebuilder
     from engine.data.writers.report import write_report
+    from engine.rebuild import Rebuilder
 
     rebuilder, first, named = Rebuilder(), None, list[tuple[str, "Run"]]()
     for number, run in enumerate(runs):
@@ -156,8 +156,8 @@ def _check_folders(paths: Sequence[Path]) -> None:
 def _result(
     rebuilder: Rebuilder, run: RunExport, window: Window | None, deidentify: bool
 ) -> Result:
-    from app.workspace.rebuild import only
     from engine.data.writers import Result
+    from engine.rebuild import only
 
     rebuilt = rebuilder.rebuild(run.record_path, run.job)
     record, problem, image = rebuilt.record, rebuilt.prepared.problem, rebuilt.image
@@ -206,7 +206,7 @@ def _write(
 
 
 def _one(result: Result, index: int) -> Result:
-    from app.workspace.rebuild import only
+    from engine.rebuild import only
 
     image = result.image[index : index + 1]
     return dataclasses.replace(result, problem=only(result.problem, index), image=image)

@@ -16,8 +16,8 @@ from app.workspace.reading import read_workspace
 from engine.errors import DualscopeError
 
 if TYPE_CHECKING:
-    from app.workspace.rebuild import Rebuilder
     from engine.data.record import RunRecord
+    from engine.rebuild import Rebuilder
 
 Progress = Callable[[float, str], None]
 
@@ -39,7 +39,7 @@ def restore_runs(
     curves and numbers, with its image when the record tells enough, and with a message.
     ``workspace`` is the file's content when it has been read before.
     """
-    from app.workspace.rebuild import Rebuilder
+    from engine.rebuild import Rebuilder
 
     runs: tuple[SavedRun, ...] = (SavedRun(path),)
     if path.suffix == SUFFIX:
@@ -57,9 +57,9 @@ def restore_runs(
 
 
 def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEntry:
-    from app.workspace.rebuild import recorded_pictures
     from engine.data.record import RunRecord
     from engine.frames import pictures_of, plane_unit
+    from engine.rebuild import recorded_pictures
 
     record = RunRecord.read(run.record_path)
     entry = _described(run, record, others)

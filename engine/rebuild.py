@@ -1,4 +1,4 @@
-"""A run made anew from its record and checkpoint; imported in a task's thread only."""
+"""A finished run again, from its record and checkpoint: to export it, or to show it later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from app.workspace.file import PLACES
 from engine.data.dataset import Dataset
 from engine.data.record import Checkpoint, RunRecord
 from engine.data.shared_record import REMOVED
@@ -21,6 +20,7 @@ from engine.job import Job, Prepared, open_dataset, prepare
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 
+PLACES = ("input", "options", "prior")  # of a job: where its files are on this machine
 OTHER_DATA = "The data have changed since this run was made: bring the old ones back, or run again."
 OTHER_PRIOR = "The prior is not the one this run was made with: choose that one and run again."
 
