@@ -78,6 +78,7 @@ def run(text: str | None) -> int:
     heartbeat.timeout.connect(lambda: None)
     heartbeat.start(200)
     window.show()
+    app.processEvents()  # drawn before torch takes the interpreter for a second or two
     window.load_engine()
     if text is not None:
         window.data.open(text)

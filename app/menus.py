@@ -27,6 +27,7 @@ class Menus:
     def __init__(self, window: MainWindow) -> None:
         self.window = window
         self.actions: dict[str, QAction] = {}
+        self.menus: list[QMenu] = []
         bar = window.menuBar()
         bar.setAccessibleName("Menus")
         for title, fill in (
@@ -40,18 +41,18 @@ class Menus:
         ):
             menu = bar.addMenu(title)
             menu.setToolTipsVisible(True)
+            self.menus.append(menu)
             fill(menu)
 
     def listing(self) -> list[tuple[str, str, str]]:
         """(menu, action, shortcut) of everything that has a shortcut, for the help page."""
         rows = []
-        for top in self.window.menuBar().actions():
-            menu = top.menu()
-            for action in menu.actions() if isinstance(menu, QMenu) else ():
+        for menu in self.menus:  # not QAction.menu(): what that gives is deleted after use
+            for action in menu.actions():
                 name, _, hint = action.text().partition("\t")
                 keys = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText) or hint
                 if keys:
-                    rows.append((top.text().replace("&", ""), name.replace("&", ""), keys))
+                    rows.append((menu.title().replace("&", ""), name.replace("&", ""), keys))
         return rows
 
     def _add(
@@ -116,8 +117,10 @@ class Menus:
     def _edit(self, menu: QMenu) -> None:
         window, Key = self.window, QKeySequence.StandardKey
         self._add(menu, "undo", "&Undo", window.undo.undo, Key.Undo)
-        redo = self._add(menu, "redo", "&Redo", window.undo.redo, Key.Redo)
-        redo.setShortcuts([QKeySequence(Key.Redo), QKeySequence("Ctrl+Y")])
+        redo = self._add(menu, "redo", "&Redo", window.undo.redo)
+        # Ctrl+Y is the system's own here and there: named twice, it would do nothing at all
+        native, common = QKeySequence.keyBindings(Key.Redo), QKeySequence("Ctrl+Y")
+        redo.setShortcuts(native if common in native else [*native, common])
         menu.addSeparator()
         self._add(menu, "copy image", "&Copy image", window.files.copy_image, "Ctrl+Shift+C")
         self._add(menu, "copy curves", "Copy c&urves", window.files.copy_curves)
@@ -135,6 +138,8 @@ class Menus:
             action = self._check(menu, name, text, partial(window.set_part_shown, name))
             action.setChecked(True)
             action.setShortcut(QKeySequence(keys))
+        curves = self.actions["plots"]  # they fold by their own button, too
+        window.center.plots.folded_changed.connect(lambda folded: curves.setChecked(not folded))
         menu.addSeparator()
         presets = menu.addMenu("&Window preset")
         for number, preset in enumerate(PRESETS, 1):

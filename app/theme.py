@@ -99,6 +99,12 @@ def make_palette(dark: bool) -> QPalette:
     return palette
 
 
+def style_sheet() -> str:
+    """Its pictures lie beside it; Qt would look for them where the program was started."""
+    folder = STYLE_SHEET.parent.as_posix()
+    return STYLE_SHEET.read_text(encoding="utf-8").replace('url("', f'url("{folder}/')
+
+
 def is_dark(palette: QPalette) -> bool:
     """Whether text on this palette is light: what a plot asks before choosing its grid."""
     window = palette.color(_Role.Window).lightness()
@@ -128,7 +134,7 @@ class Theme(QObject):
         self._mode = mode
         self._dark: bool | None = None
         app.setStyle("Fusion")
-        app.setStyleSheet(STYLE_SHEET.read_text(encoding="utf-8"))
+        app.setStyleSheet(style_sheet())
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._on_system_changed)
         self.set_mode(mode)
 

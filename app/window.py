@@ -29,14 +29,12 @@ from app.session.panes import Panes
 from app.session.setup import Setup
 from app.session.undo import Undo
 from app.session.workspaces import Workspaces
-from app.shell.about import AboutDialog
 from app.shell.help_window import HelpWindow
 from app.shell.icon import app_icon
 from app.shell.log import LogBook
 from app.shell.log_window import LogWindow
 from app.shell.messages import Messages
 from app.shell.settings import AppSettings
-from app.shell.welcome import WelcomeTour
 from app.tasks import Tasks
 from app.theme import Theme
 
@@ -89,10 +87,10 @@ class MainWindow(QMainWindow):
         self.grid = self.center.grid
         self.right = RightColumn(self.store, self.undo.stack, self.grid.inspector)
         self.panes = Panes(self.grid, self.store, self.runs)
+        self.center.plots.belongs = self.panes.belongs
         self.setup = Setup(self.left, self.data)
         self.geometry_flow = GeometryFlow(self.data, self.tasks, self)
         self.files = Files(self)
-        self.workspaces = Workspaces(self)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
         self.drop = DropFilter(self, self.data.open_dropped)
@@ -137,6 +135,7 @@ class MainWindow(QMainWindow):
         self.right.table.shown.connect(self.show_run)
         self.center.scrubber.chosen.connect(self._on_scrubbed)
         self.center.scrubber.live_changed.connect(self._on_live)
+        self.workspaces = Workspaces(self)  # last: it fills what the others have made of new data
 
     # -- life -------------------------------------------------------------------------------
 
@@ -155,6 +154,7 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         event.ignore()
+        self.files.close()  # it has something to remember
         self._save()
         self.setup.stop()
         self.grid.inspector.stop()
@@ -164,9 +164,8 @@ class MainWindow(QMainWindow):
     @Slot()
     def _on_runs_closed(self) -> None:
         self._closing = True
-        for window in (self.help_window, self.log_window, self.center.plots.spectra):
+        for window in (self.help_window, self.log_window, self.center.plots):
             window.close()
-        self.files.close()
         self.close()
         self.gone.emit()
 
@@ -204,7 +203,9 @@ class MainWindow(QMainWindow):
     def _on_opened(self, data: Any) -> None:
         self.setWindowTitle(f"{data.screen_name} - Dualscope")
         self.center.bar.set_modality(data.modality)
+        self.center.scrubber.set_run(None)
         self.panes.set_data(data, data.middle)
+        self.center.plots.redraw()  # with the runs of these data only
         self.setup.set_data(data)
         self.setup.set_slice(self.panes.slice)
         self.browser.set_slice(self.panes.slice)
@@ -322,11 +323,15 @@ class MainWindow(QMainWindow):
         self.log_window.raise_()
 
     def show_about(self) -> None:
+        from app.shell.about import AboutDialog
+
         dialog = AboutDialog(self, self.tasks)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.open()
 
     def start_tour(self) -> None:
+        from app.shell.welcome import WelcomeTour
+
         left, center = self.left, self.center
         acquisition = left.sections["acquisition"]
         steps = [

@@ -1,4 +1,4 @@
-"""How an image is measured: the settings of a CT or MRI acquisition."""
+"""How an image is measured: the settings of a CT or MRI acquisition, or of a degradation."""
 
 from __future__ import annotations
 
@@ -91,7 +91,46 @@ class MRIAcquisition(Settings):
     )
 
 
-def acquisition_for(modality: str, values: dict[str, Any]) -> CTAcquisition | MRIAcquisition:
+TASKS = ("deblur-gaussian", "deblur-motion", "super-resolution")
+
+
+@dataclass(frozen=True)
+class RestorationAcquisition(Settings):
+    """An image degraded on purpose, to be restored by the methods made for CT and MRI."""
+
+    task: str = setting(
+        "deblur-gaussian", "Blur or shrink the image instead of scanning it.", choices=TASKS
+    )
+    blur_sd: float = setting(
+        3.0, "SD of the Gaussian blur: larger loses more detail.", above=0, high=100, unit="pixels"
+    )
+    motion_length: float = setting(
+        15.0, "Length of the motion blur.", above=0, high=500, unit="pixels"
+    )
+    motion_angle: float = setting(
+        45.0,
+        "Direction of the motion, counter-clockwise from the rows.",
+        low=-360,
+        high=360,
+        unit="deg",
+    )
+    factor: int = setting(4, "Super-resolution: pixels per coarse pixel.", low=1, high=64)
+    boundary: str = setting(
+        "circular",
+        "Beyond the border: the other side of the image (exact data steps), or nothing.",
+        choices=("circular", "zero"),
+    )
+    image_noise: float = setting(
+        0.01, "SD of the noise on the degraded image, in the prior's units.", low=0
+    )
+
+
+Acquisition = CTAcquisition | MRIAcquisition | RestorationAcquisition
+
+
+def acquisition_for(modality: str, values: dict[str, Any]) -> Acquisition:
     """The acquisition of a simulated scan: what was asked for, defaults for the rest."""
+    if "task" in values:
+        return RestorationAcquisition.from_dict(values)
     kind = CTAcquisition if modality == "CT" else MRIAcquisition
     return kind.from_dict(values)

@@ -97,12 +97,14 @@ def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = 
     dataset = dataset or open_dataset(job)
     if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
+    if "task" in job.acquisition and dataset.kind != "image":
+        raise RequestError(f"--task is for images: {job.input} is a measured {dataset.kind}.")
     prior = load_prior(job.prior, dataset.modality)
     if problem is None:
         numbers = parse_slices(job.slices, len(dataset))
         problem = dataset.problem(numbers, job.acquisition, prior.info.intensity, job.seed)
         problem = problem.to(device)
-    values = apply_preset(job.preset, problem) | job.settings
+    values = apply_preset(job.preset, problem, job.solver) | job.settings
     settings = solver.settings_class.pick(values)
     used = with_air(prior.to(device), problem) if solver.needs_prior else None
     return Prepared(job, dataset, problem, used, settings)

@@ -89,7 +89,7 @@ def simulate_ct(
         provenance["starved_rays"] = sum(one.starved for one in noisy)
     elif acquisition.gaussian_noise > 0:
         noise_sigma = noise_scale(intensity) * acquisition.gaussian_noise
-        measurement = _per_slice(gaussian, measurement, noise_sigma, source, seed)
+        measurement = per_slice(gaussian, measurement, noise_sigma, source, seed)
     return Problem(
         operator=operator,
         measurement=measurement,
@@ -104,7 +104,7 @@ def simulate_ct(
     )
 
 
-def _per_slice(
+def per_slice(
     add_noise: Callable[[Tensor, float, torch.Generator], Tensor],
     y: Tensor,
     sd: float,
@@ -147,7 +147,7 @@ def simulate_mri(source: Slices, acquisition: MRIAcquisition, seed: int) -> Prob
     reference = intensity.to_normalised(source.images)
     measurement = operator.forward(reference)
     if acquisition.kspace_noise > 0:
-        measurement = _per_slice(
+        measurement = per_slice(
             partial(complex_gaussian, mask=mask.to_tensor()),
             measurement,
             acquisition.kspace_noise,

@@ -53,7 +53,7 @@ class ChoiceDialog(QDialog):
             self.group.addButton(button, number)
             lines.addWidget(button)
         lines.addStretch(1)
-        question = SentenceLabel()
+        question = SentenceLabel(self)
         question.say(QUESTIONS.get(missing[0], OTHERWISE))
         self.buttons = QDialogButtonBox()
         self.ok = self.buttons.addButton("Open", QDialogButtonBox.ButtonRole.AcceptRole)

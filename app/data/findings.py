@@ -42,7 +42,7 @@ class FactsList(QWidget):
             name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
             name.setWordWrap(True)
             name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
-            value = SentenceLabel()
+            value = SentenceLabel(self)
             value.say(fact.value or "–")
             value.setAccessibleName(f"{fact.name}: {fact.value}")
             for label in (name, value):
@@ -66,7 +66,7 @@ class WarningsList(QWidget):
         _empty(self.column)
         sentences = [on_screen(words, NAMES) for words in warnings]
         for sentence in sentences:
-            label = SentenceLabel()
+            label = SentenceLabel(self)
             label.setToolTip("Doubtful in the data, or assumed because they do not say it.")
             label.say(f"⚠ {sentence}")
             self.column.addWidget(label)

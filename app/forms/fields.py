@@ -139,7 +139,7 @@ class LineField(FieldEditor):
         if optional:
             self.line.setPlaceholderText(AUTOMATIC)
         self.row.addWidget(self.line, 1)
-        self.unit = QLabel(unit_of(unit))
+        self.unit = QLabel(unit_of(unit), self)
         self.unit.setVisible(bool(unit))
         self.row.addWidget(self.unit)
         self.line.textEdited.connect(lambda text: self.edited.emit(read(cls, name, text), True))

@@ -183,8 +183,8 @@ class SettingsForm(QWidget):
     def _connect(self, name: str, row: FieldRow) -> None:
         row.editor.edited.connect(lambda value, typed: self._on_edited(name, value, typed))
         row.editor.left.connect(self.history.seal)
-        row.editor.undo_pressed.connect(self.history.undo)
-        row.editor.redo_pressed.connect(self.history.redo)
+        row.editor.undo_pressed.connect(self.history.ask_undo)
+        row.editor.redo_pressed.connect(self.history.ask_redo)
         row.reset_asked.connect(lambda which: self.reset(which))
 
     def _on_edited(self, name: str, value: Any, typed: bool) -> None:
@@ -251,8 +251,8 @@ class SettingsForm(QWidget):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.matches(QKeySequence.StandardKey.Undo):
-            self.history.undo()
+            self.history.ask_undo()
         elif event.matches(QKeySequence.StandardKey.Redo):
-            self.history.redo()
+            self.history.ask_redo()
         else:
             super().keyPressEvent(event)

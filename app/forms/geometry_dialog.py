@@ -119,7 +119,7 @@ class GeometryDialog(QDialog):
         for offer in offers:
             self.proposals.addWidget(self._row(offer))
         if note:
-            words = SentenceLabel()
+            words = SentenceLabel(self)
             words.say(note)
             self.proposals.addWidget(words)
 
@@ -127,7 +127,7 @@ class GeometryDialog(QDialog):
         row = QFrame()
         line = QHBoxLayout(row)
         line.setContentsMargins(0, 0, 0, 0)
-        words = SentenceLabel()
+        words = SentenceLabel(row)
         words.say(offer.words)
         words.setToolTip(f"Relative residual {100 * offer.residual:.2f} %: smaller fits better.")
         apply = QPushButton("Apply")
@@ -148,7 +148,7 @@ class GeometryDialog(QDialog):
         column = QVBoxLayout(left)
         column.setContentsMargins(0, 0, 8, 0)
         column.setSpacing(8)
-        intro = SentenceLabel()
+        intro = SentenceLabel(left)
         intro.say(
             f"{name} does not say this itself. Everything else is found out or assumed."
             if asks

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
@@ -18,11 +19,18 @@ class _Step:
     typing: str | None = None  # the field that more typing would be merged into
 
 
+class Undoing(Protocol):
+    def undo(self) -> object: ...
+
+    def redo(self) -> object: ...
+
+
 class History(QObject):
     """Named values with their defaults, undo and redo.
 
     Several forms may share one, so that one Undo serves them all in the order of the edits.
     Typing in one field is a single step until another field is edited or `seal` is called.
+    ``leader`` is whom a form asks to undo, when a window has more to undo than its fields.
     """
 
     changed = Signal(object)  # the set of names whose values are now others
@@ -33,6 +41,8 @@ class History(QObject):
         self._values = dict(defaults)
         self._done: list[_Step] = []
         self._undone: list[_Step] = []
+        self._joining: bool | None = None  # within `as_one`: whether a step has begun
+        self.leader: Undoing | None = None
 
     def add(self, defaults: Mapping[str, Any]) -> None:
         """Take names on that are not known yet; known ones keep their value and default."""
@@ -72,6 +82,15 @@ class History(QObject):
         """Several values as one step, as a preset does."""
         self._apply(dict(values), None)
 
+    @contextmanager
+    def as_one(self) -> Iterator[None]:
+        """All that is set meanwhile, by whichever form, is one step."""
+        self._joining = False
+        try:
+            yield
+        finally:
+            self._joining = None
+
     def seal(self) -> None:
         """The person left the field: what is typed next is a step of its own."""
         if self._done:
@@ -93,6 +112,13 @@ class History(QObject):
     @property
     def can_redo(self) -> bool:
         return bool(self._undone)
+
+    def ask_undo(self) -> None:
+        """Undo in a form: what the person did last, be it elsewhere in the window."""
+        (self.leader or self).undo()
+
+    def ask_redo(self) -> None:
+        (self.leader or self).redo()
 
     def undo(self) -> bool:
         if not self._done:
@@ -117,12 +143,17 @@ class History(QObject):
             return
         before = {name: self._values[name] for name in after}
         last = self._done[-1] if self._done else None
-        if typing is not None and last is not None and last.typing == typing:
+        if self._joining and last is not None:
+            last.before = before | last.before
+            last.after |= after
+        elif typing is not None and last is not None and last.typing == typing:
             last.after = after
             if _same(last.before[typing], after[typing]):  # typed back to where it began
                 self._done.pop()
         else:
             self._done.append(_Step(before, after, typing))
+        if self._joining is not None:
+            self._joining = True
         self._undone.clear()
         self._put(after)
 

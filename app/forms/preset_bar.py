@@ -95,8 +95,9 @@ class PresetBar(QWidget):
         first = QHBoxLayout()
         first.setSpacing(4)
         first.addWidget(self.combo, 1)
-        first.addWidget(self.save)
-        first.addWidget(self.delete)
+        for button in (self.save, self.delete):  # the room is for the name of the preset
+            button.setMaximumWidth(button.fontMetrics().horizontalAdvance(button.text()) + 20)
+            first.addWidget(button)
         self.asking = QWidget()
         second = QHBoxLayout(self.asking)
         second.setContentsMargins(0, 0, 0, 0)

@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
-from app.forms.form_rules import Rule, excludes, only_with
+from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
 from app.forms.presets import Preset
 from engine.settings import Settings, setting
@@ -33,8 +33,11 @@ RULES: dict[str, Rule] = {
         if values.get("injection") == "none"
         else ""
     ),
+    "langevin_decay": only_if_given("langevin_step", "Only with a Langevin step of your own."),
     **{
-        f"sh_{part}": only_with("injection", "sh", SH_ONLY)
+        f"sh_{part}": lambda values, changed: (
+            "" if "sh" in (values.get("injection"), values.get("renoising")) else SH_ONLY
+        )
         for part in ("amplitude", "kernel", "width", "padding", "aggregate")
     },
 }
@@ -157,8 +160,9 @@ class SolverModel(QObject):
             step["method"] = preset.solver
         elif preset.solver is not None:
             unused.append(preset.solver)
-        self.history.set_many(step)
-        self.acquisition_wanted.emit(dict(preset.acquisition))
+        with self.history.as_one():
+            self.history.set_many(step)
+            self.acquisition_wanted.emit(dict(preset.acquisition))
         if not unused or preset.engine_preset:
             return ""
         return f"“{preset.name}” also holds {', '.join(unused)}, not known here."

@@ -44,13 +44,13 @@ class PaneGrid(QWidget):
         self._extras: dict[str, ImagePane] = {}
         self._maximised: ImagePane | None = None
         self._sources: tuple[str, str] | None = None
-        self._masked = True
+        self._masked, self._bars = True, False
         self._columns = 0
 
         self._layout = QGridLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(GRID_PX // 4)
-        self._empty = QLabel("Drop a DICOM folder here, or open the demo.")
+        self._empty = QLabel("Drop a DICOM folder here, or open the demo.", self)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setWordWrap(True)
         self._empty.setAccessibleName("No images")
@@ -90,6 +90,7 @@ class PaneGrid(QWidget):
         pane.set_caption(name)
         pane.set_run_style(style)
         pane.set_patient_masked(self._masked)
+        pane.set_colour_bar(self._bars)
         pane.maximise_requested.connect(partial(self._toggle_maximised, pane))
         pane.image_changed.connect(self.inspector.refresh_soon)
         self._panes[key] = pane
@@ -102,10 +103,10 @@ class PaneGrid(QWidget):
         pane = self._panes[key]
         if self._sources is not None and key in self._sources:
             self._sources = None
-        if self.compare_pane is not None and key in self.compare_keys():
+        compare = self.compare_pane  # what it shows need not be what it would open with now
+        if compare is not None and pane in (compare.sources.a, compare.sources.b):
             self.set_compare(CompareMode.NONE)
-        del self._panes[key]
-        self._drop(pane)
+        self._drop(self._panes.pop(key))
         self.panes_changed.emit()
 
     def clear(self) -> None:
@@ -142,15 +143,13 @@ class PaneGrid(QWidget):
         self._columns = 0
         self._arrange()
 
-    def set_empty_text(self, text: str) -> None:
-        self._empty.setText(text)
-
     def set_patient_masked(self, masked: bool) -> None:
         self._masked = masked
         for pane in self._all():
             pane.set_patient_masked(masked)
 
     def set_colour_bars(self, shown: bool) -> None:
+        self._bars = shown
         for pane in self.image_panes():
             pane.set_colour_bar(shown)
 

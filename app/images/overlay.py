@@ -37,7 +37,7 @@ _AROUND: Final = ((-1, 0), (1, 0), (0, -1), (0, 1))
 
 @dataclass(frozen=True)
 class ColourBar:
-    """A look-up table with the values at its ends."""
+    """A look-up table with the values at its ends; the unit is written at the upper one."""
 
     table: np.ndarray = field(compare=False)
     low: str
@@ -190,7 +190,7 @@ class Overlay(QWidget):
         painter.drawRect(frame)
         for word, baseline in (
             (f"{bar.high} {bar.unit}".strip(), frame.top() - 4),
-            (f"{bar.low} {bar.unit}".strip(), frame.bottom() + metrics.ascent() + 4),
+            (bar.low, frame.bottom() + metrics.ascent() + 4),
         ):
             x = right - metrics.horizontalAdvance(word)
             self._outlined(painter, x, round(baseline), word, _TEXT)

@@ -54,8 +54,8 @@ class PlanePane(ImagePane):
     def window_text(self) -> str:
         low, high = self.window_model.window.levels
         if self.signed:
-            return f"± {value_text(high, 'MR')} {self.unit}"
-        return f"{value_text(low, 'MR')} to {value_text(high, 'MR')} {self.unit}"
+            return f"± {value_text(high, 'MR')}"
+        return f"{value_text(low, 'MR')} to {value_text(high, 'MR')}"
 
     def readout(self) -> str:
         found = self.value_at(self.link.cursor) if self.link.cursor is not None else None

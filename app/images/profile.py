@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.images.inspector import PaneProfile
 from app.images.text import unit_of
+from app.plots.curves import adopt_menu
 from app.theme import run_style
 
 
@@ -23,11 +24,11 @@ class ProfilePlot(pg.PlotWidget):
         self.setToolTip("Shows the values along the line drawn on the images.")
         self.setMinimumSize(200, 120)
         item = self.getPlotItem()
+        adopt_menu(item, self)
         item.setMenuEnabled(False)
         item.hideButtons()
         item.setLabel("bottom", "distance (mm)")
         item.showGrid(x=True, y=True, alpha=0.2)
-        self._legend = item.addLegend(offset=(-8, 2), labelTextSize="11px", colCount=4)
         self._curves: dict[str, pg.PlotDataItem] = {}
         self._apply_palette()
 
@@ -72,8 +73,4 @@ class ProfilePlot(pg.PlotWidget):
             font.setPixelSize(11)
             axis.setTickFont(font)
             axis.label.setFont(font)
-        ground = palette.color(QPalette.ColorRole.Base)
-        ground.setAlpha(220)
-        self._legend.setBrush(ground)  # the curves run under it, not through it
-        self._legend.setLabelTextColor(text)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)

@@ -112,6 +112,11 @@ class WindowModel(QObject):
         """Other data: their first image chooses again."""
         self._modality = None
 
+    def restore(self, modality: str, window: WindowLevel) -> None:
+        """A window of an earlier session: no first image chooses another."""
+        self._modality = modality
+        self.set(window)
+
     def meet(self, modality: str, image: np.ndarray) -> None:
         """The first image of a modality chooses the window; later ones never touch it."""
         if modality != self._modality:

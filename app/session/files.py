@@ -9,11 +9,11 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QFileDialog
 
 from app.export.clipboard import copy_pane, copy_table, copy_widget, save_pane
-from app.export.dialog import ExportDialog
 from app.export.plan import Shown
 from app.images.pane import ImagePane
 
 if TYPE_CHECKING:
+    from app.export.dialog import ExportDialog
     from app.window import MainWindow
 
 KINDS = "Dualscope workspaces (*.dualscope)"
@@ -46,6 +46,8 @@ class Files(QObject):
 
     def export(self) -> None:
         if self.dialog is None:
+            from app.export.dialog import ExportDialog
+
             self.dialog = ExportDialog(self.window.tasks, self.window)
             self.dialog.restore(self.window.settings.get("export") or {})
             self.dialog.finished.connect(self._remember)

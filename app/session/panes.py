@@ -155,9 +155,18 @@ class Panes(QObject):
         pane.set_run_style(style)
         pane.set_run_lines(*run_lines(entry, self._data.kind == "image"))
         pane.set_patient(*self._data.patient)
-        pane.set_caption(entry.name, entry.metric("psnr"), entry.metric("ssim"))
+        self._show_caption(entry, pane)
         pane.set_empty_text(self._why_empty(entry))
         self._show_image(entry, pane)
+
+    def _show_caption(self, entry: RunEntry, pane: ImagePane) -> None:
+        """Name and numbers of the image that is seen, which may be an earlier one."""
+        if entry.run_id not in self._back or len(entry.snapshots) < 2:
+            pane.set_caption(entry.name, entry.metric("psnr"), entry.metric("ssim"))
+            return
+        k = self._back[entry.run_id][0]
+        psnr, ssim = (entry.history.at("k", k, name) for name in ("psnr", "ssim"))
+        pane.set_caption(f"{entry.name}, k = {k}", psnr, ssim)
 
     def _why_empty(self, entry: RunEntry) -> str:
         if entry.status == "failed":
@@ -193,8 +202,8 @@ class Panes(QObject):
         if entry.slices and self.slice not in entry.slices:
             return
         pane = self.grid.pane(run_id)
-        pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
         if run_id not in self._back and "image" in frame.planes:
+            pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
             self._put(pane, frame.planes["image"], entry)
         if run_id == self.current:
             self._show_planes(entry, frame)
@@ -207,7 +216,9 @@ class Panes(QObject):
             if found is not None:
                 self._back[entry.run_id] = (found[0], found[2])
             if entry.run_id in self.grid:
-                self._show_image(entry, self.grid.pane(entry.run_id))
+                pane = self.grid.pane(entry.run_id)
+                self._show_caption(entry, pane)
+                self._show_image(entry, pane)
 
     @Slot(int)
     def _on_slice(self, number: int) -> None:
@@ -255,12 +266,15 @@ class Panes(QObject):
     def _show_planes(self, entry: RunEntry, frame: Any) -> None:
         for name in self.grid.extra_keys():
             pane = self.grid.extra(name)
-            pane.set_caption(f"{entry.name}: {PLANES[name]}")
+            pane.set_caption(f"{PLANES[name]}: {entry.name}")
             pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
             pane.set_empty_text(f"{entry.label} has no {name}.")
             if name not in frame.planes:
                 pane.clear()
                 continue
-            pixel = (1.0, 1.0) if name == "residual" else entry.pixel_mm or (1.0, 1.0)
+            plane = frame.planes[name]
+            # a sinogram has no shape in mm: as high as wide, few views can be seen, too
+            square = (plane.shape[1] / plane.shape[0], 1.0)
+            pixel = square if name == "residual" else entry.pixel_mm or (1.0, 1.0)
             assert isinstance(pane, PlanePane)
-            pane.show_plane(frame.planes[name], pixel, entry.modality, frame.units[name])
+            pane.show_plane(plane, pixel, entry.modality, frame.units[name])

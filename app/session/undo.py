@@ -24,6 +24,7 @@ class Undo(QObject):
         self._undone: list[History | QUndoStack] = []
         self._depths = (history.depth, 0)
         self._acting = False
+        history.leader = self
         history.changed.connect(self._look)
         self.stack.indexChanged.connect(self._look)
 
@@ -60,6 +61,11 @@ class Undo(QObject):
         self._depths = (self.history.depth, self.stack.index())
         self.changed.emit()
 
+    def _forget_last(self, one: History | QUndoStack) -> None:
+        places = [place for place, other in enumerate(self._done) if other is one]
+        if places:
+            del self._done[places[-1]]
+
     @Slot()
     def _look(self) -> None:
         """A new step of one of the two: what was undone before cannot be redone any more."""
@@ -68,8 +74,9 @@ class Undo(QObject):
         before, self._depths = self._depths, (self.history.depth, self.stack.index())
         both: tuple[History | QUndoStack, ...] = (self.history, self.stack)
         for one, was, now in zip(both, before, self._depths, strict=True):
-            if now < was:  # new data began a new history
-                self._done = [other for other in self._done if other is not one]
+            if now < was:  # new data began a new history, or typing went back to its start
+                for _ in range(was - now):
+                    self._forget_last(one)
                 self._undone = [other for other in self._undone if other is not one]
             elif now > was:
                 self._done.append(one)

@@ -109,7 +109,7 @@ class Workspaces(QObject):
         window = self.window
         window.grid.link.set_slice(workspace.data.slice)
         self._put_settings(workspace, data.modality)
-        self._put_view(workspace.view)
+        self._put_view(workspace.view, data.modality)
         newest = next((entry for entry in reversed(entries) if entry.images is not None), None)
         if newest is not None:
             window.show_run(newest.run_id)
@@ -148,14 +148,14 @@ class Workspaces(QObject):
             if isinstance(solver.get(name), kind):
                 left.solver.history.set(name, solver[name])
 
-    def _put_view(self, view: dict[str, Any]) -> None:
+    def _put_view(self, view: dict[str, Any], modality: str) -> None:
         level = view.get("window")
         numbers = (int, float)
         if isinstance(level, list) and len(level) == 3:
             centre, width, invert = level
             if isinstance(centre, numbers) and isinstance(width, numbers) and width > 0:
                 window = WindowLevel(float(centre), float(width), bool(invert))
-                self.window.grid.link.window_model.set(window)
+                self.window.grid.link.window_model.restore(modality, window)
 
     # -- runs that were cut short -----------------------------------------------------------
 

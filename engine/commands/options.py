@@ -7,14 +7,16 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.acquisition import CTAcquisition, MRIAcquisition, RestorationAcquisition
 from engine.data.input_options import InputOptions
 from engine.device import DEVICES
 from engine.errors import RequestError
 from engine.job import Job
 from engine.settings import Settings, option_name, parse_value, value_type
 from engine.solvers.catalogue import SOLVERS
-from engine.solvers.presets import PRESETS
+from engine.solvers.presets import BUDGETS, PRESETS
+
+PRESET_NAMES = (*PRESETS, *BUDGETS)
 
 
 def add_settings(parser: argparse.ArgumentParser, title: str, *groups: type[Settings]) -> None:
@@ -80,9 +82,12 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     add_settings(parser, "what the input does not say", InputOptions)
     add_settings(parser, "CT acquisition", CTAcquisition)
     add_settings(parser, "MRI acquisition", MRIAcquisition)
+    add_settings(parser, "restoration", RestorationAcquisition)
     add_settings(parser, "solver settings", *solver_settings_classes())
     how = parser.add_argument_group("run")
-    how.add_argument("--preset", metavar="|".join(PRESETS), help="Settings of the paper.")
+    how.add_argument(
+        "--preset", metavar="|".join(PRESET_NAMES), help="Settings of the paper, or a budget."
+    )
     how.add_argument("--seed", metavar="N", help="Random seed. Default: 0.")
     how.add_argument("--prior", metavar="NAME", help="Default: the best for the input.")
     how.add_argument(
@@ -100,7 +105,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
     described = given(options, InputOptions)
     InputOptions(**described)
     _one_of("--device", options.device, DEVICES)
-    _one_of("--preset", options.preset, PRESETS)
+    _one_of("--preset", options.preset, PRESET_NAMES)
     path = options.input
     return Job(
         input=path if path.startswith("demo:") else str(Path(path).absolute()),
@@ -118,16 +123,21 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
 
 
 def acquisition_values(options: argparse.Namespace) -> dict[str, Any]:
-    """CT or MRI options; both at once is a contradiction."""
-    ct, mri = given(options, CTAcquisition), given(options, MRIAcquisition)
-    if ct and mri:
+    """CT, MRI or restoration options; two of them at once are a contradiction."""
+    kinds = {CTAcquisition: "CT", MRIAcquisition: "MRI", RestorationAcquisition: "--task"}
+    asked = {kind: values for kind in kinds if (values := given(options, kind))}
+    if len(asked) > 1:
+        (one, first), (two, second) = list(asked.items())[:2]
         raise RequestError(
-            f"{option_name(next(iter(ct)))} is for CT and {option_name(next(iter(mri)))} "
-            "for MRI: give one or the other."
+            f"{option_name(next(iter(first)))} is for {kinds[one]} and "
+            f"{option_name(next(iter(second)))} for {kinds[two]}: give one or the other."
         )
-    CTAcquisition(**ct)
-    MRIAcquisition(**mri)
-    return ct or mri
+    for kind, values in asked.items():
+        kind(**values)
+        if kind is RestorationAcquisition and "task" not in values:
+            raise RequestError(f"{option_name(next(iter(values)))} needs a --task.")
+        return values
+    return {}
 
 
 def unused_options(options: argparse.Namespace, *solvers: str) -> list[str]:

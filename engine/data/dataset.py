@@ -171,11 +171,15 @@ class ImageDataset(Dataset):
         intensity: IntensityMap,
         seed: int,
     ) -> Problem:
-        from engine.acquisition import acquisition_for
+        from engine.acquisition import RestorationAcquisition, acquisition_for
+        from engine.restoration import restoration_problem
         from engine.simulate import simulate
 
-        settings = acquisition_for(self.modality, acquisition)
-        problem = simulate(self.load(numbers), settings, intensity, seed)
+        settings, source = acquisition_for(self.modality, acquisition), self.load(numbers)
+        if isinstance(settings, RestorationAcquisition):
+            problem = restoration_problem(source, settings, intensity, seed)
+        else:
+            problem = simulate(source, settings, intensity, seed)
         problem.pixel_mm = self.pixel_mm or problem.pixel_mm
         return problem
 

@@ -17,6 +17,8 @@ CAPTION_PX, GAP_PX = 36, 4
 # Differences are drawn on their own scale: this share of the image window's width.
 DIFFERENCE_SHARE = 0.25
 
+Pane = tuple[str, np.ndarray]  # caption of up to two lines, 8-bit picture [H, W]
+
 
 def comparison_figure(
     problem: Problem,
@@ -49,15 +51,30 @@ def comparison_figure(
     difference_window = linear_window(-spread / 2, spread / 2)
     rows = [(top, window)] + ([(bottom, difference_window)] if bottom else [])
 
-    height, width = columns[0][2].shape
-    cell = (width + GAP_PX, height + CAPTION_PX + GAP_PX)
-    canvas = Image.new("L", (cell[0] * len(top), cell[1] * len(rows)), 0)
+    return picture_grid(
+        [
+            [(text, window_to_bytes(values, shown)) for text, values in cells]
+            for cells, shown in rows
+        ]
+    )
+
+
+def picture_grid(rows: Sequence[Sequence[Pane]]) -> bytes:
+    """PNG of captioned pictures; each row is as high as its highest picture."""
+    cells = [[(c, p, p.shape[1] + GAP_PX) for c, p in row] for row in rows]
+    heights = [max(p.shape[0] for _, p, _ in row) + CAPTION_PX + GAP_PX for row in cells]
+    breadth = max(sum(w for _, _, w in row) for row in cells)
+    canvas = Image.new("L", (breadth, sum(heights)), 0)
     draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(13)
-    for r, (cells, shown) in enumerate(rows):
-        for c, (caption, values) in enumerate(cells):
-            x, y = c * cell[0], r * cell[1]
-            draw.multiline_text((x + 2, y + 1), _fit(caption, width), fill=255, font=font)
-            canvas.paste(Image.fromarray(window_to_bytes(values, shown)), (x, y + CAPTION_PX))
+    y = 0
+    for row, height in zip(cells, heights, strict=True):
+        x = 0
+        for caption, picture, width in row:
+            text = _fit(caption, picture.shape[1])
+            draw.multiline_text((x + 2, y + 1), text, fill=255, font=font)
+            canvas.paste(Image.fromarray(picture), (x, y + CAPTION_PX))
+            x += width
+        y += height
     stream = io.BytesIO()
     canvas.save(stream, "PNG")
     return stream.getvalue()

@@ -144,6 +144,9 @@ class MultiCoilMRI(_CartesianMRI):
         self.maps = self.maps.to(device)
         return self
 
+    def of_slice(self, i: int) -> MultiCoilMRI:
+        return self if len(self.maps) == 1 else MultiCoilMRI(self.mask, self.maps[i])
+
     def forward(self, x: Tensor) -> Tensor:
         return to_channels(centred_fft2(self.maps * to_complex(x)) * self._sampled)
 

@@ -46,6 +46,10 @@ class Operator(ABC):
         """Move whatever the operator stores to a device; returns itself."""
         return self
 
+    def of_slice(self, i: int) -> Operator:
+        """The operator of slice ``i`` of the batch alone, where slices are measured differently."""
+        return self
+
     def proximal(
         self, y: Tensor, v: Tensor, rho: Tensor | float, weights: Tensor | None = None
     ) -> Tensor | None:

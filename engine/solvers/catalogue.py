@@ -8,12 +8,17 @@ from typing import Any
 from engine.errors import RequestError
 from engine.settings import parse_value
 from engine.solvers.classical import FBP, SIRT, TV, CGTikhonov, ZeroFilled
+from engine.solvers.daps import Daps
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.solvers.ddnm import Ddnm
+from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir
+from engine.solvers.sitcom import Sitcom
 from engine.solvers.solver import Solver
 
 SOLVERS: dict[str, type[Solver]] = {
-    solver.name: solver for solver in (DcPnpdp, Diffpir, FBP, ZeroFilled, SIRT, CGTikhonov, TV)
+    solver.name: solver
+    for solver in (DcPnpdp, Diffpir, Ddnm, Dds, Daps, Sitcom, FBP, ZeroFilled, SIRT, CGTikhonov, TV)
 }
 
 

@@ -20,6 +20,7 @@ from engine.settings import Settings, setting
 from engine.solvers.cg import ConjugateGradients
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch, norms
+from engine.solvers.sirt import SirtStep
 from engine.solvers.solver import Resume, Solver
 
 
@@ -85,7 +86,7 @@ class IterationSettings(Settings):
 
 
 class SIRT(Solver):
-    """x += C A^T R (y - A x) with R = 1 / (A 1), C = 1 / (A^T 1)."""
+    """Simultaneous iterative reconstruction from a zero image."""
 
     name, label, modalities = "sirt", "SIRT", ("CT",)
     settings_class = IterationSettings
@@ -99,20 +100,14 @@ class SIRT(Solver):
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
-        operator, y = problem.operator, problem.measurement
-        weights = torch.ones_like(y) if problem.weights is None else problem.weights
-        shape = (len(y), *operator.image_shape)
-        row_sums = operator.forward(y.new_ones(shape))
-        # A ray or pixel that meets nothing must not be divided by.
-        row_scale = torch.where(row_sums > 0, weights / row_sums, torch.zeros_like(y))
-        column_sums = operator.adjoint(weights)
-        column_scale = torch.where(column_sums > 0, 1 / column_sums, torch.zeros_like(column_sums))
+        y, step = problem.measurement, SirtStep(problem)
+        shape = (len(y), *problem.operator.image_shape)
         x = y.new_zeros(shape) if resume is None else resume.state["x"]
         guard = Guard(x)
         for k in range(resume.k if resume else 0, settings.iterations):
             clock = Stopwatch(y.device)
             with clock("data"):
-                x = x - column_scale * operator.adjoint(row_scale * problem.residual(x))
+                x = step(x)
             guard.check(k + 1, SIRT_step=x)
             yield report(problem, k + 1, settings.iterations, x, {"x": x}, clock.seconds)
 

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from engine.errors import StepFailed
+from engine.iteration import Iteration
+from engine.problem import Problem
 from engine.solvers.homogenize import power
 
 # Values this many times larger than the first image are divergence, not contrast.
@@ -88,3 +90,45 @@ def psd_curves(v: Tensor, v_tilde: Tensor, z: Tensor, sigma: float) -> dict[str,
     target = torch.full_like(residual, sigma**2 * v.shape[-2] * v.shape[-1])
     homogenized = radial_profile(power(v_tilde - z))
     return {"residual": residual, "homogenized": homogenized, "target": target}
+
+
+def sampling_iteration(
+    problem: Problem,
+    *,
+    k: int,
+    total: int,
+    sigma: float,
+    z: Tensor,
+    x: Tensor,
+    state: dict[str, Tensor],
+    seconds: dict[str, float],
+    nfe: int,
+    v: Tensor,
+    v_tilde: Tensor,
+    centre: Tensor,
+) -> Iteration:
+    """An Iteration of a method without dual that answers with the data-consistent image.
+
+    ``v_tilde`` is what the denoiser saw, ``v`` the same before noise was added (or ``v_tilde``
+    itself where that is all noise), both seen as deviations from ``centre``.
+    """
+    noise = {"residual": v - centre}
+    if v is not v_tilde:
+        noise["homogenized"] = v_tilde - centre
+    return Iteration(
+        k=k,
+        K=total,
+        sigma=sigma,
+        z=z,
+        x=x,
+        image=x,
+        residual_x=norms(problem.residual(x)),
+        residual_z=norms(problem.residual(z)),
+        gap=norms(x - z),
+        dual=torch.zeros_like(norms(z)),
+        state=state,
+        psd=psd_curves(v, v_tilde, centre, sigma),
+        noise=noise,
+        seconds=seconds,
+        nfe=nfe,
+    )

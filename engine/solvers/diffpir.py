@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
 from engine.problem import Problem
 from engine.random import Generators, normal_like
 from engine.settings import setting
 from engine.solvers.data_step import DataStep
-from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
+from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
 from engine.solvers.solver import DiffusionSettings, Resume, Solver
 
 
@@ -57,20 +55,17 @@ class Diffpir(Solver):
             noise = (noisy - clean) / sigma  # re-estimated from the data-consistent image
             noisy = clean + sigma_next * (old * noise + fresh * normal_like(clean, generator))
             guard.check(k + 1, denoiser=z, data_step=clean, renoising=noisy)
-            yield Iteration(
+            yield sampling_iteration(
+                problem,
                 k=k + 1,
-                K=settings.nfe,
+                total=settings.nfe,
                 sigma=sigma,
                 z=z,
                 x=clean,
-                image=clean,
-                residual_x=norms(problem.residual(clean)),
-                residual_z=norms(problem.residual(z)),
-                gap=norms(clean - z),
-                dual=torch.zeros_like(norms(z)),
                 state={"x": clean, "noisy": noisy},
-                psd=psd_curves(seen, seen, clean_last, sigma),
-                noise={"residual": seen - clean_last},
                 seconds=clock.seconds,
                 nfe=k + 1,
+                v=seen,
+                v_tilde=seen,
+                centre=clean_last,
             )

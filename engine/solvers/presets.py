@@ -1,4 +1,4 @@
-"""Named settings: the paper's, and those of its published code."""
+"""Named settings: the paper's, those of its published code, and budgets of denoiser calls."""
 
 from __future__ import annotations
 
@@ -14,6 +14,21 @@ PAPER_RHO = 1e-5
 
 PRESETS = ("paper-svct", "paper-lact", "paper-mri", "paper-code")
 
+# Denoiser calls by method: those its authors recommend, and the same for all.
+RECOMMENDED: dict[str, dict[str, Any]] = {
+    "dc-pnpdp": {"nfe": 100},
+    "diffpir": {"nfe": 100},
+    "ddnm": {"nfe": 100},
+    "dds": {"nfe": 100},
+    "daps": {"nfe": 1000, "ode_steps": 5},
+    "sitcom": {"nfe": 550, "inner_steps": 10},  # 50 levels, one call more each than steps
+}
+MATCHED: dict[str, dict[str, Any]] = {name: {"nfe": 50} for name in RECOMMENDED} | {
+    "daps": {"nfe": 50, "ode_steps": 1},
+    "sitcom": {"nfe": 50, "inner_steps": 4},
+}
+BUDGETS = {"recommended": RECOMMENDED, "matched-50": MATCHED}
+
 
 def paper_rho_weight(problem: Problem) -> float:
     """The paper's limited-angle w for the true adjoint and lengths in mm.
@@ -26,10 +41,12 @@ def paper_rho_weight(problem: Problem) -> float:
     return PAPER_RHO * (2 * views / math.pi) * pixel**2
 
 
-def apply_preset(name: str | None, problem: Problem) -> dict[str, Any]:
-    """The settings of a preset; a solver takes those it knows."""
+def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[str, Any]:
+    """The settings of a preset; a solver takes those it knows. Budgets depend on the solver."""
     if name is None:
         return {}
+    if name in BUDGETS:
+        return dict(BUDGETS[name].get(solver, {}))
     is_ct = problem.modality == "CT"
     common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}
     if name == "paper-svct" and is_ct:
@@ -48,4 +65,5 @@ def apply_preset(name: str | None, problem: Problem) -> dict[str, Any]:
         }
     if name in PRESETS:
         raise RequestError(f"--preset {name} is not for {problem.modality} data.")
-    raise RequestError(f"--preset '{name}' is not known: choose one of {', '.join(PRESETS)}.")
+    known = (*PRESETS, *BUDGETS)
+    raise RequestError(f"--preset '{name}' is not known: choose one of {', '.join(known)}.")

@@ -50,7 +50,7 @@ class Solver(ABC):
 
 
 @dataclass(frozen=True)
-class DiffusionSettings(DataStepSettings):
+class ScheduleSettings(Settings):
     """The noise schedule and the start, common to all methods with a diffusion prior."""
 
     nfe: int = setting(
@@ -93,3 +93,8 @@ class DiffusionSettings(DataStepSettings):
         elif self.init == "gaussian":
             image = self.sigma_max * normal_like(image, generator)
         return image.clamp(-1, 1) if self.clip_init else image
+
+
+@dataclass(frozen=True)
+class DiffusionSettings(ScheduleSettings, DataStepSettings):
+    """Of the methods that also take the shared data step."""

@@ -13,22 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import FunctionPrior, dense_problem
+from solver_cases import IDS, SOLVERS
 
 from engine.data.record import Checkpoint, RunRecord
 from engine.errors import RequestError, StepFailed
 from engine.run import Run, RunControl
-from engine.solvers.classical import SIRT, TV, CGTikhonov
 from engine.solvers.dc_pnpdp import DcPnpdp
-from engine.solvers.diffpir import Diffpir
-
-SOLVERS = [
-    (DcPnpdp(), {"nfe": 8}),
-    (Diffpir(), {"nfe": 8, "zeta": 0.5}),
-    (SIRT(), {"iterations": 8}),
-    (CGTikhonov(), {"iterations": 8}),
-    (TV(), {"iterations": 8, "tv_inner": 5}),
-]
-IDS = [solver.name for solver, _ in SOLVERS]
 
 
 def shrink(x, sigma):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -65,3 +66,22 @@ def dense_problem(
 def relative(a: Tensor, b: Tensor) -> float:
     """||a - b|| / ||b||."""
     return float((a - b).norm() / b.norm())
+
+
+def dense_matrix(operator: Operator) -> Tensor:
+    """A as a float64 matrix, one column per unit image."""
+    n = math.prod(operator.image_shape)
+    images = torch.eye(n, dtype=torch.float64).reshape(n, *operator.image_shape)
+    return operator.forward(images).flatten(1).T
+
+
+def proximal_dense(operator: Operator, y: Tensor, v: Tensor, rho: Tensor | float) -> Tensor:
+    """argmin ||A x - y||^2 + rho ||x - v||^2 by a dense solve, sample by sample."""
+    a = dense_matrix(operator)
+    eye = torch.eye(a.shape[1], dtype=a.dtype)
+    rhos = torch.as_tensor(rho, dtype=a.dtype).reshape(-1).expand(len(v))
+    solved = [
+        torch.linalg.solve(a.T @ a + r * eye, a.T @ y[i].flatten() + r * v[i].flatten())
+        for i, r in enumerate(rhos)
+    ]
+    return torch.stack(solved).view_as(v)

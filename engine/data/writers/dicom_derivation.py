@@ -103,10 +103,10 @@ def _settings(settings: dict[str, Any]) -> list[str]:
         "tv_strength": "TV strength",
     }
     said = [f"{word} {settings[key]:g}" for key, word in words.items() if _number(settings, key)]
-    diffusion = "nfe" in settings and not (
+    automatic = "rho" in settings and not (
         _number(settings, "rho") or _number(settings, "rho_over_sigma2")
     )
-    return [*said, "rho automatic"] if diffusion else said
+    return [*said, "rho automatic"] if automatic else said
 
 
 def _number(settings: dict[str, Any], key: str) -> bool:

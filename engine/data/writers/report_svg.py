@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 420, 250
 LEFT, RIGHT, TOP, BOTTOM = 56, 18, 26, 36
 # attributes, not a style sheet: some converters apply none to drawings
 GRID, AXIS = 'fill="none" stroke="#e3e3e3"', 'fill="none" stroke="#555"'
+FONT = 'font-family="system-ui, sans-serif" font-size="11" fill="#333"'
 MAX_POINTS = 600
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -34,6 +35,15 @@ def style(number: int) -> tuple[str, str]:
 
 def chart(title: str, x_label: str, curves: Sequence[Curve], log: bool = False) -> str:
     """One chart, or nothing when there is nothing to draw."""
+    content = plot(title, x_label, curves, log)
+    return content and (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
+        f"{FONT}>{content}</svg>"
+    )
+
+
+def plot(title: str, x_label: str, curves: Sequence[Curve], log: bool = False) -> str:
+    """What is inside a chart, for a drawing of several."""
     drawn = [(curve, points) for curve in curves if (points := _points(curve, log))]
     if not drawn:
         return ""
@@ -46,8 +56,6 @@ def chart(title: str, x_label: str, curves: Sequence[Curve], log: bool = False) 
         return LEFT + plot_w * x_axis.place(x), TOP + plot_h * (1 - y_axis.place(y))
 
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}" '
-        'font-family="system-ui, sans-serif" font-size="11" fill="#333">',
         f'<text x="{LEFT}" y="15" font-size="12.5" font-weight="600">{escape(title)}</text>',
     ]
     for value, text in y_axis.ticks():
@@ -66,6 +74,36 @@ def chart(title: str, x_label: str, curves: Sequence[Curve], log: bool = False) 
     )
     for curve, points in drawn:
         parts.append(_line(curve, [at(x, y) for x, y in points]))
+    return "".join(parts)
+
+
+def chart_page(
+    title: str, plots: Sequence[str], entries: Sequence[tuple[str, str, str]], across: int = 2
+) -> str:
+    """Drawings of `plot` and their legend as one SVG file; ``entries`` as in `legend`.
+
+    Groups, not nested drawings: not every viewer shows those.
+    """
+    across = min(across, len(plots))
+    top, line = 34, 18
+    key_height = line * math.ceil(len(entries) / across) + 10
+    width = WIDTH * across
+    height = top + key_height + HEIGHT * math.ceil(len(plots) / across)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+        f'viewBox="0 0 {width} {height}" {FONT}>',
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+        f'<text x="12" y="22" font-size="15" font-weight="600">{escape(title)}</text>',
+    ]
+    for number, (label, colour, dash) in enumerate(entries):
+        x, y = 12 + WIDTH * (number % across), top + 8 + line * (number // across)
+        parts.append(
+            f'<path d="M{x} {y}h36" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>'
+            f'<text x="{x + 44}" y="{y + 4}" font-size="12">{escape(label)}</text>'
+        )
+    for number, drawn in enumerate(plots):
+        x, y = WIDTH * (number % across), top + key_height + HEIGHT * (number // across)
+        parts.append(f'<g transform="translate({x} {y})">{drawn}</g>')
     return "".join([*parts, "</svg>"])
 
 

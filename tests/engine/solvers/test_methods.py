@@ -17,8 +17,11 @@ from engine.solvers.classical import (
     TikhonovSettings,
     TVSettings,
 )
+from engine.solvers.daps import Daps
 from engine.solvers.data_step import AUTO_RHO_SHARE, DataStep, DataStepSettings
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
+from engine.solvers.ddnm import Ddnm
+from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
 from engine.solvers.schedule import karras_sigmas
 
@@ -132,9 +135,9 @@ def test_injection_modes_add_the_noise_they_say():
         (lambda x, sigma: x * 1e9, "denoiser diverged"),
     ],
 )
-@pytest.mark.parametrize("solver", [DcPnpdp(), Diffpir()])
+@pytest.mark.parametrize("solver", [DcPnpdp(), Diffpir(), Ddnm(), Dds(), Daps()])
 def test_a_bad_step_is_named(solver, denoise, step):
-    settings = solver.settings_class(nfe=3, rho=0.4)
+    settings = solver.settings_class.pick({"nfe": 3, "rho": 0.4})
     with pytest.raises(StepFailed, match=step):
         all_of(solver, dense_problem(size=8), FunctionPrior(denoise), settings)
 

@@ -1,0 +1,83 @@
+"""DDNM (Wang et al. 2023) in sigma form: replace what the measurement knows, keep the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
+from engine.problem import Problem
+from engine.random import Generators
+from engine.settings import setting
+from engine.solvers.data_step import DataStep, DataStepSettings
+from engine.solvers.ddim import DdimSettings, DdimSolver
+from engine.solvers.homogenize import HomogenizeSettings, homogenize
+from engine.solvers.sirt import SirtStep
+
+CG_TOLERANCE = 1e-6  # conjugate gradients stand for an exact inverse here
+
+
+@dataclass(frozen=True)
+class DdnmSettings(DdimSettings, HomogenizeSettings):
+    pinv_iterations: int = setting(
+        30,
+        "Iterations of the pseudo-inverse where it has no closed form: SIRT, or conjugate "
+        "gradients for several coils.",
+        low=1,
+        high=10_000,
+    )
+    renoising: str = setting(
+        "ddim",
+        "Noise of the next level: the method's own mixture of old and fresh (ddim), or only "
+        "what the spectrum of the data step's change lacks (sh).",
+        choices=("ddim", "sh"),
+    )
+
+
+class Ddnm(DdimSolver):
+    """x0 = z - A^+ (A z - y)."""
+
+    name, label = "ddnm", "DDNM"
+    settings_class = DdnmSettings
+
+    def data_fit(  # type: ignore[override]
+        self, problem: Problem, settings: DdnmSettings
+    ) -> Callable[[Tensor], Tensor]:
+        """Of an MRI scan A^+ is exact: the data step at rho = 0, CG from z for several coils.
+
+        Elsewhere, where an exact inverse would amplify noise without bound, it is SIRT. That
+        is linear: k steps from z towards y are z + SIRT_k(y - A z) from zero.
+        """
+        count = settings.pinv_iterations
+        if isinstance(problem.operator, SingleCoilMRI | MultiCoilMRI):
+            project = DataStep(
+                problem,
+                DataStepSettings(rho=0.0, cg_iterations=count, cg_tolerance=CG_TOLERANCE),
+            )
+            return lambda z: project(z, 1.0)  # at rho = 0 the noise level plays no part
+        step = SirtStep(problem)
+
+        def sirt(z: Tensor) -> Tensor:
+            for _ in range(count):
+                z = step(z)
+            return z
+
+        return sirt
+
+    def fills_spectrum(self, settings: DdnmSettings) -> bool:  # type: ignore[override]
+        return settings.renoising == "sh"
+
+    def renoise(  # type: ignore[override]
+        self,
+        clean: Tensor,
+        z: Tensor,
+        noise: Tensor,
+        sigma: float,
+        settings: DdnmSettings,
+        generator: Generators,
+    ) -> Tensor:
+        if settings.renoising == "sh":
+            return homogenize(clean, z, sigma, settings, generator)
+        return super().renoise(clean, z, noise, sigma, settings, generator)
