@@ -17,6 +17,7 @@ COMMANDS = {
     "reconstruct": ("engine.commands.reconstruct", "reconstruct one input"),
     "inspect": ("engine.commands.inspect", "say what an input holds, and what is doubtful"),
     "compare": ("engine.commands.compare", "run several solvers on the same problem"),
+    "experiment": ("engine.commands.experiment", "repeat an experiment of the paper"),
     "prior": ("engine.commands.prior", "list priors and show what they are"),
     "bench": ("engine.commands.bench", "measure speed ratios side by side"),
     "doctor": ("engine.commands.doctor", "what is here, what is missing, how to get it"),

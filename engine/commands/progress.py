@@ -1,4 +1,4 @@
-"""A progress bar for a run on the terminal."""
+"""Progress bars on the terminal."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from engine.run import Run
 
 
-def follow(run: Run, quiet: bool = False) -> None:
-    """Run to the end, showing where it is and how it goes."""
+def progress_bar(quiet: bool = False) -> Progress:
+    """A bar with the time left; its tasks have a ``note``. Silent unless on a terminal."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -19,7 +19,12 @@ def follow(run: Run, quiet: bool = False) -> None:
         TextColumn("{task.fields[note]}"),
     )
     console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as bar:
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def follow(run: Run, quiet: bool = False) -> None:
+    """Run to the end, showing where it is and how it goes."""
+    with progress_bar(quiet) as bar:
         task = bar.add_task(run.solver.label, total=None, note="")
         for it in run:
             note = f"sigma {it.sigma:.3g}  |Ax-y| {float(it.residual_x.mean()):.3g}"

@@ -20,6 +20,7 @@ from engine.run import Run
 from engine.solvers import backward_memory
 from engine.solvers.backward_memory import backward_bytes
 from engine.solvers.catalogue import SOLVERS
+from engine.solvers.presets import apply_preset
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.sitcom import Sitcom, SitcomSettings
 from engine.solvers.solver import Resume
@@ -107,9 +108,14 @@ def test_without_penalty_the_limit_is_least_squares_whatever_the_prior():
 
 
 @pytest.mark.parametrize("sigma", [0.5, 80.0])
-@pytest.mark.parametrize(("modality", "rate"), [("CT", 0.02), ("MR", 0.004)])
-def test_the_step_is_in_the_units_of_a_variance_preserving_model(sigma, modality, rate):
-    """Adam's first step moves every pixel by its rate, here sqrt(1 + sigma^2) times as far."""
+@pytest.mark.parametrize(
+    ("modality", "inner", "rate"), [("CT", 10, 0.02), ("MR", 10, 0.004), ("MR", 4, 0.01)]
+)
+def test_the_step_is_in_the_units_of_a_variance_preserving_model(sigma, modality, inner, rate):
+    """Adam's first step moves every pixel by its rate, here sqrt(1 + sigma^2) times as far.
+
+    Ten steps have the published rate; fewer go as far together.
+    """
     inputs = []
 
     def denoise(x, sigma):
@@ -118,9 +124,10 @@ def test_the_step_is_in_the_units_of_a_variance_preserving_model(sigma, modality
 
     problem = dense_problem(size=4)
     problem.modality = modality
-    settings = SitcomSettings(nfe=2, inner_steps=1, sigma_max=sigma)
+    settings = SitcomSettings(nfe=inner + 1, inner_steps=inner, sigma_max=sigma)
     all_of(problem, FunctionPrior(denoise), settings)
-    moved = (inputs[-1] - inputs[-2]).abs()
+    _measured_memory, start, second, *_ = inputs
+    moved = (second - start).abs()
     expected = torch.full_like(moved, rate * math.sqrt(1 + sigma**2))
     torch.testing.assert_close(moved, expected, rtol=1e-4, atol=0)
 
@@ -232,6 +239,15 @@ def test_a_request_that_does_not_fit_is_refused_before_it_starts(allowed, monkey
     assert str(error.value).count(". ") == 0, "one sentence"
     enough = SitcomSettings(nfe=5, memory_gb=needed / 1e9)
     assert len(all_of(problem, prior, enough)) == 1
+
+
+@pytest.mark.parametrize(
+    ("preset", "levels", "calls"), [("recommended", 50, 550), ("matched-50", 10, 50)]
+)
+def test_budgets_are_presets(preset, levels, calls):
+    settings = SitcomSettings(**apply_preset(preset, dense_problem(), "sitcom"))
+    assert len(settings.sigmas()) == levels
+    assert levels * (settings.inner_steps + 1) == settings.nfe == calls
 
 
 def test_it_is_in_the_catalogue_and_refuses_too_small_a_budget():

@@ -1,0 +1,174 @@
+"""``dualscope experiment NAME [INPUT ...]``: an experiment of the paper, beside its figures."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from engine.commands.options import add_settings, given
+from engine.commands.progress import progress_bar
+from engine.commands.reconstruct import cancel_on_signals
+from engine.data.input_options import InputOptions
+from engine.device import DEVICES, choose_device
+from engine.errors import RequestError
+from engine.experiments.catalogue import EXPERIMENTS, find_experiment
+from engine.experiments.figures import write_figures
+from engine.experiments.plan import Case, make_plan
+from engine.experiments.request import Request
+from engine.experiments.runner import Runner, identity
+from engine.experiments.sources import Sources
+from engine.experiments.store import Row, Store
+from engine.experiments.summary import cell, columns, summarise
+from engine.run import RunControl
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="Which one; see --list.")
+    parser.add_argument(
+        "input",
+        nargs="*",
+        metavar="INPUT",
+        help="Files, folders or demo:ct:SEED. Default: phantoms, all different.",
+    )
+    parser.add_argument("--list", action="store_true", help="Name the experiments.")
+    parser.add_argument(
+        "-o", "--output", metavar="FOLDER", default=".", help="Default: the current folder."
+    )
+    parser.add_argument("--overwrite", action="store_true", help="Begin again.")
+    parser.add_argument("--slices", metavar="N|A:B[:S]", help="Of every INPUT. Default: all.")
+    parser.add_argument(
+        "--count",
+        type=int,
+        metavar="N",
+        help="How many slices, spread evenly over those. Default: as the experiment needs.",
+    )
+    parser.add_argument(
+        "--prior", metavar="NAME", default="auto", help="Default: the bundled one of the input."
+    )
+    parser.add_argument("--device", metavar="|".join(DEVICES), default="auto")
+    parser.add_argument("--seed", type=int, metavar="N", default=0, help="Default: 0.")
+    parser.add_argument("--nfe", type=int, metavar="N", help="One budget for every method.")
+    parser.add_argument(
+        "--cg-iterations",
+        type=int,
+        metavar="N",
+        help="Steps of the data step. Default: 20 for sparse views, 100 for limited angle.",
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="A tenth of the budgets, one slice: a trial."
+    )
+    parser.add_argument("--quiet", action="store_true", help="No progress.")
+    add_settings(parser, "what the input does not say", InputOptions)
+
+
+def run(options: argparse.Namespace) -> int:
+    console = Console()
+    if options.list:
+        console.print(_listing())
+        return 0
+    if options.name is None:
+        raise RequestError("NAME is missing: see dualscope experiment --list.")
+    request, folder = _request(options), Path(options.output)
+    sources = Sources(request)
+    plan = make_plan(request, sources)
+    for sentence in plan.left_out:
+        print(f"dualscope: note: {sentence}", file=sys.stderr)
+    experiment = request.experiment
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    path = folder / f"{experiment.name}.json"
+    store = Store(path, identity(request, sources, plan), options.overwrite)
+    store.about = {
+        "question": experiment.question,
+        "complete": False,
+        "left_out": plan.left_out,
+    }
+    runner = Runner(request, sources, plan, store, folder)
+    if done := len(plan.cases) - len(runner.remaining()):
+        print(f"dualscope: {done} of {len(plan.cases)} cases are done already.", file=sys.stderr)
+    control = RunControl()
+    with cancel_on_signals(control):
+        _follow(runner, control, options.quiet)
+
+    rows = summarise(experiment, store.rows)
+    store.about |= {"complete": not runner.remaining(), "table": rows}
+    store.write()
+    if rows:
+        _print_table(console, request, rows)
+    written = [path, *write_figures(experiment, store.rows, folder, runner.pictures)]
+    for each in written:
+        print(f"  {each}")
+    return 130 if control.cancelled else 0
+
+
+def _request(options: argparse.Namespace) -> Request:
+    """Wrong values are refused before anything is read."""
+    described = given(options, InputOptions)
+    InputOptions(**described)
+    if options.device not in DEVICES:
+        raise RequestError(
+            f"--device '{options.device}' is not known: choose {', '.join(DEVICES)}."
+        )
+    choose_device(options.device)
+    return Request(
+        find_experiment(options.name),
+        tuple(i if i.startswith("demo:") else str(Path(i).absolute()) for i in options.input),
+        described,
+        options.slices,
+        options.count,
+        options.prior,
+        options.device,
+        options.seed,
+        options.nfe,
+        options.cg_iterations,
+        options.quick,
+    )
+
+
+def _follow(runner: Runner, control: RunControl, quiet: bool) -> None:
+    """A bar that moves with every iteration; away from a terminal, a line for every case."""
+    waiting = runner.remaining()
+    total, started = sum(case.work for case in waiting), time.monotonic()
+    ends = itertools.accumulate(case.work for case in waiting)
+    before = {runner.key(c): end - c.work for c, end in zip(waiting, ends, strict=True)}
+    with progress_bar(quiet) as bar:
+        task = bar.add_task(runner.request.experiment.name, total=total, note="")
+
+        def progress(case: Case, share: float, word: str) -> None:
+            completed = before[runner.key(case)] + share * case.work
+            bar.update(task, completed=completed, note=f"{case.label}  {word}")
+            if bar.disable and not quiet and share >= 1:
+                left = (time.monotonic() - started) * (total / completed - 1)
+                time_left = timedelta(seconds=round(left))
+                print(f"{case.label}: {word or 'done'}; {time_left} left", file=sys.stderr)
+
+        runner.run(control, progress)
+
+
+def _listing() -> Table:
+    table = Table("name", "question", title="Experiments")
+    for experiment in EXPERIMENTS.values():
+        table.add_row(experiment.name, experiment.question)
+    return table
+
+
+def _print_table(console: Console, request: Request, rows: list[Row]) -> None:
+    trial = " (a quick trial: not the paper's budgets)" if request.quick else ""
+    table = Table(title=request.experiment.question + trial)
+    shown = columns(request.experiment, rows)
+    for column in shown:
+        left = column.key in ("scan", "method", "failed")
+        table.add_column(column.heading, justify="left" if left else "right")
+    for row in rows:
+        table.add_row(*(cell(column, row) for column in shown))
+    wide = console if console.is_terminal else Console(width=160)
+    wide.print(table)

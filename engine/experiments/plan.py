@@ -1,0 +1,95 @@
+"""The cases of an experiment in the order they are run, and what had to be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.errors import RequestError
+from engine.experiments.definition import Method, Scan
+from engine.experiments.request import Request
+from engine.experiments.sources import Source, Sources
+from engine.priors.catalogue import KINDS, find_prior
+from engine.solvers.catalogue import SOLVERS, find_solver
+from engine.solvers.solver import Solver
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is run and saved as a whole: one slice, by one method or by all side by side."""
+
+    scan: Scan
+    methods: tuple[Method, ...]
+    source: Source
+    number: int  # of the slice among those chosen
+    work: int  # denoiser calls, for the time that is left
+
+    @property
+    def label(self) -> str:
+        who = self.methods[0].label if len(self.methods) == 1 else "all methods"
+        return f"{self.scan.label}, {who}, slice {self.number + 1}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    cases: list[Case]
+    modalities: list[str]
+    left_out: list[str]  # sentences
+
+
+def make_plan(request: Request, sources: Sources) -> Plan:
+    """Cases that share a problem follow each other."""
+    left_out: dict[str, None] = {}  # in order, each sentence once
+    cases: list[Case] = []
+    modalities: dict[str, None] = {}
+    methods = _present(request.experiment.methods, left_out)
+    for scan in request.experiment.scans:
+        modality = sources.modality(scan.modality)
+        chosen = sources.chosen(modality)
+        fitting = tuple(m for m in methods if modality in _solver(m).modalities)
+        if not chosen:
+            left_out[f"{scan.label} is left out: no input is {modality} data."] = None
+        elif not _prior_fits(request.prior, modality):
+            left_out[f"{scan.label} is left out: --prior is not for {modality} images."] = None
+        else:
+            modalities[modality] = None
+            for number, source in enumerate(chosen):
+                cases += _cases_of(request, scan, fitting, source, number)
+    if not cases:
+        raise RequestError(f"Nothing to do: {' '.join(left_out)}")
+    return Plan(cases, list(modalities), list(left_out))
+
+
+def _cases_of(
+    request: Request, scan: Scan, methods: tuple[Method, ...], source: Source, number: int
+) -> list[Case]:
+    for method in methods:
+        request.job(scan, method, source.input, source.number)  # complain before long work
+    together = request.experiment.measure == "side by side"
+    groups = [methods] if together else [(method,) for method in methods]
+    return [
+        Case(scan, group, source, number, sum(request.budget(m) or 1 for m in group))
+        for group in groups
+        if group
+    ]
+
+
+def _present(methods: Sequence[Method], left_out: dict[str, None]) -> list[Method]:
+    present = []
+    for method in methods:
+        name = method.variant.split(":")[0]
+        if name in SOLVERS:
+            present.append(method)
+        else:
+            left_out[f"{method.label} is left out: there is no solver '{name}'."] = None
+    return present
+
+
+def _solver(method: Method) -> Solver:
+    return find_solver(method.variant.split(":")[0])
+
+
+def _prior_fits(name: str, modality: str) -> bool:
+    if name == "auto":
+        return True
+    return find_prior(name, modality).info.intensity.kind == KINDS[modality]

@@ -1,0 +1,126 @@
+"""Runs the cases of a plan that are not yet done, and keeps every one as soon as it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from engine.data.atomic import write_bytes_atomic
+from engine.data.dataset import Dataset
+from engine.data.writers.outputs import physical_array
+from engine.data.writers.picture import windowed_png
+from engine.data.writers.window import default_window
+from engine.device import choose_device
+from engine.experiments.measure import Tick, one_iteration, whole_run
+from engine.experiments.plan import Case, Plan
+from engine.experiments.request import Request
+from engine.experiments.side_by_side import side_by_side
+from engine.experiments.sources import Source, Sources
+from engine.experiments.store import Row, Store
+from engine.job import Prepared, prepare, versions
+from engine.priors.catalogue import load_prior
+from engine.problem import Problem
+from engine.run import RunControl
+from engine.solvers.presets import paper_rho_weight
+
+# (case, share of it that is done, a word about it)
+Progress = Callable[[Case, float, str], None]
+
+
+def identity(request: Request, sources: Sources, plan: Plan) -> dict[str, Any]:
+    """All that the numbers depend on: a file of results belongs to exactly one of these."""
+    used = {case.source.input: sources.dataset(case.source.input) for case in plan.cases}
+    return {
+        "settings": request.to_dict() | {"device": str(choose_device(request.device))},
+        "input_sha256": {name: dataset.sha256() for name, dataset in used.items()},
+        "priors": {m: load_prior(request.prior, m).info.to_dict() for m in plan.modalities},
+        "versions": versions(),
+    }
+
+
+class Runner:
+    """One experiment; ``folder`` also receives the pictures of the first slice."""
+
+    def __init__(
+        self, request: Request, sources: Sources, plan: Plan, store: Store, folder: Path
+    ) -> None:
+        self.request, self.sources, self.plan, self.store = request, sources, plan, store
+        self.pictures = folder / f"{request.experiment.name}-images"
+        self._problem: tuple[str, Source, Problem] | None = None
+
+    @staticmethod
+    def key(case: Case) -> str:
+        who = " + ".join(method.label for method in case.methods)
+        return f"{case.scan.label} | {who} | {case.source.input} | {case.source.number}"
+
+    def remaining(self) -> list[Case]:
+        return [case for case in self.plan.cases if self.key(case) not in self.store.rows]
+
+    def run(self, control: RunControl, progress: Progress) -> None:
+        """Until all is done or ``control`` is cancelled; a case cut short leaves nothing."""
+        for case in self.remaining():
+            rows = self._rows(case, control, lambda share, word, c=case: progress(c, share, word))  # type: ignore[misc]
+            if control.cancelled or rows is None:
+                return
+            self.store.add(self.key(case), [self._named(case, row) for row in rows])
+
+    def _rows(self, case: Case, control: RunControl, tick: Tick) -> list[Row] | None:
+        prepared = [self.prepared(case, number) for number in range(len(case.methods))]
+        if self.request.experiment.measure == "side by side":
+            rows = side_by_side(prepared, control, tick)
+            names = [method.label for method in case.methods]
+            return (
+                None
+                if rows is None
+                else [{"method": name, **row} for name, row in zip(names, rows, strict=True)]
+            )
+        once = self.request.experiment.measure == "one iteration"
+        row, image = (one_iteration if once else whole_run)(prepared[0], control, tick)
+        row = {"method": case.methods[0].label, **row}
+        wanted = case.number == 0 and "gallery" in self.request.experiment.drawings
+        if wanted and image is not None and not control.cancelled:
+            row |= self._keep_pictures(case, prepared[0].problem, image)
+        return [row]
+
+    def _named(self, case: Case, row: Row) -> Row:
+        source = case.source
+        return {"scan": case.scan.label, "input": source.input, "slice": source.number, **row}
+
+    def prepared(self, case: Case, number: int) -> Prepared:
+        """A method of a case, ready to run; the problem is shared with the methods before."""
+        scan, method, source = case.scan, case.methods[number], case.source
+        dataset: Dataset = self.sources.dataset(source.input)
+        job = self.request.job(scan, method, source.input, source.number)
+        problem = None
+        if self._problem is not None and self._problem[:2] == (scan.label, source):
+            problem = self._problem[2]
+        ready = prepare(job, dataset, problem)
+        self._problem = (scan.label, source, ready.problem)
+        if method.rho_times is None:
+            return ready
+        weight = method.rho_times * paper_rho_weight(ready.problem)
+        changed = dataclasses.replace(job, settings=job.settings | {"rho_over_sigma2": weight})
+        return prepare(changed, dataset, ready.problem)
+
+    def _keep_pictures(self, case: Case, problem: Problem, image: Tensor) -> dict[str, str]:
+        """Names of the picture and of the reference's, through one window."""
+        self.pictures.mkdir(exist_ok=True)
+        values = physical_array(problem, image)[0]
+        names = {"picture": f"{_slug(case.scan.label)}--{_slug(case.methods[0].label)}.png"}
+        window = default_window(problem, values)
+        if problem.reference is not None:
+            truth = physical_array(problem, problem.reference)[0]
+            window = default_window(problem, truth)
+            names["reference"] = f"{_slug(case.scan.label)}--reference.png"
+            write_bytes_atomic(self.pictures / names["reference"], windowed_png(truth, window))
+        write_bytes_atomic(self.pictures / names["picture"], windowed_png(values, window))
+        return names
+
+
+def _slug(label: str) -> str:
+    """A label as a file name: 'DC-PnPDP, 50 NFE' -> 'dc-pnpdp-50-nfe'."""
+    return "-".join("".join(c if c.isalnum() else " " for c in label.lower()).split())
