@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -15,12 +16,14 @@ from app.forms.solver_panel import SolverPanel
 from app.images.inspector import Inspector
 from app.images.profile import ProfilePlot
 from app.images.statistics import StatisticsTable
+from app.plots.legend import Legend
 from app.runs.store import RunStore
 from app.runs.table import RunsTable
 from app.section import Section, scrolled
 from app.session.slices import SliceChoice
+from app.theme import run_style
 
-LEFT_PX, RIGHT_PX = 320, 360
+LEFT_PX, RIGHT_PX = 320, 424  # the right one shows all columns of the runs
 
 
 class LeftColumn(QWidget):
@@ -90,13 +93,14 @@ class RightColumn(QSplitter):
         self.setChildrenCollapsible(False)
         self.table = RunsTable(store, undo)
         self.statistics = StatisticsTable()
-        self.profile = ProfilePlot()
         inspect = QWidget()
         column = QVBoxLayout(inspect)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
         column.addWidget(self.statistics, 1)
-        column.addWidget(self.profile, 1)
+        self.legend = Legend(per_row=2)
+        column.addWidget(self.legend)
+        self._inspect = column
         self.sections = {
             "runs": Section("Runs", self.table),
             "inspect": Section("Inspect", inspect),
@@ -106,12 +110,22 @@ class RightColumn(QSplitter):
             self.addWidget(section)
         inspector.statistics_changed.connect(self.statistics.show_statistics)
         inspector.profiles_changed.connect(self._show_profiles)
-        self._show_profiles([])
         self.setMinimumWidth(288)
-        self.setStretchFactor(0, 3)
-        self.setStretchFactor(1, 2)
+        self.setStretchFactor(0, 1)
+        self.setStretchFactor(1, 1)
+
+    @cached_property
+    def profile(self) -> ProfilePlot:
+        """Made with the first line that is drawn; hidden while there is none."""
+        made = ProfilePlot()
+        made.hide()
+        self._inspect.addWidget(made, 1)
+        return made
 
     @Slot(list)
     def _show_profiles(self, profiles: list[Any]) -> None:
-        self.profile.setVisible(bool(profiles))
-        self.profile.set_profiles(profiles)
+        styles = [(one.name, one.style or run_style(one.name)) for one in profiles]
+        self.legend.show_lines([(name, style.colour, style.dash) for name, style in styles])
+        if profiles or "profile" in vars(self):
+            self.profile.setVisible(bool(profiles))
+            self.profile.set_profiles(profiles)

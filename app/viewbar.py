@@ -7,7 +7,16 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QButtonGroup, QFrame, QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.forms.fields import CalmCombo
 from app.icons import SIDE, tool_icon
@@ -45,6 +54,7 @@ class ViewBar(QWidget):
         self.window_box.addItem("own window")
         self.plane_button = QToolButton()
         self.plane_button.setText("Planes")
+        self.plane_button.setProperty("switch", True)
         self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.plane_button.setAccessibleName("Other planes of the current run")
         self.plane_button.setToolTip(
@@ -107,28 +117,33 @@ class ViewBar(QWidget):
         return box
 
     def _build(self) -> None:
-        row = QHBoxLayout(self)
-        row.setContentsMargins(8, 4, 8, 4)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 4, 8, 4)
+        column.setSpacing(4)
+        row = QHBoxLayout()
         row.setSpacing(4)
+        column.addLayout(row)
         for button in self.tools.values():
             row.addWidget(button)
         row.addWidget(_line())
-        self.window_box.setMinimumContentsLength(12)
+        self.window_box.setMinimumContentsLength(14)
+        self.window_box.setMinimumWidth(104)  # it gives way first in a narrow window
         row.addWidget(self.window_box)
         row.addWidget(_line())
         row.addWidget(self.plane_button)
         row.addStretch(1)
-        self.sources = QWidget()
+        for button in self.modes.values():
+            row.addWidget(button)
+        self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
         pair = QHBoxLayout(self.sources)
         pair.setContentsMargins(0, 0, 0, 0)
         pair.setSpacing(4)
+        pair.addStretch(1)
         for words, box in (("A", self.a), ("B", self.b)):
             pair.addWidget(QLabel(words))
-            box.setMinimumContentsLength(6)
+            box.setMinimumContentsLength(12)
             pair.addWidget(box)
-        row.addWidget(self.sources)
-        for button in self.modes.values():
-            row.addWidget(button)
+        column.addWidget(self.sources)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

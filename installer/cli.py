@@ -46,29 +46,27 @@ def main(arguments: Sequence[str]) -> int:
 
 def run_demo(env: Environment) -> int:
     output = env.root / "demo-output"
-    output.mkdir(exist_ok=True)
-    command = main_job(env, output, has_display(sys.platform, os.environ))
-    say(f"Running: dualscope {' '.join(command[1:3])} ...")
-    code = subprocess.run(command, env=child_environment()).returncode
+    display = has_display(sys.platform, os.environ)
+    if display:
+        say("Opening Dualscope on the CT demo ...")
+    else:
+        say(f"There is no display, so pictures of the demo go to {output} instead:")
+    command = main_job(env, output, display)
+    code = subprocess.run(command, cwd=env.root, env=child_environment()).returncode
     if code:
         print(f"The demo ended with exit code {code}; see above.", file=sys.stderr)
         return code
-    if command[1] == "reconstruct":
-        made = ", ".join(sorted(path.name for path in output.iterdir()))
-        say(f"The demo's files are in {output}: {made}")
-    say(f'From now on start Dualscope with: "{command[0]}"')
+    if not display:
+        say(f"The reconstruction is in {output / 'export'}.")
+    say(f'From now on start Dualscope with: "{env.program("dualscope")}"')
     return 0
 
 
 def main_job(env: Environment, output: Path, display: bool) -> list[str]:
-    """The demo in the workstation; on the command line where there is no window to show."""
-    dualscope = str(env.program("dualscope"))
-    if display and (env.root / "app" / "main.py").exists():
-        return [dualscope, "gui", "--demo", "ct"]
-    image, array, record = (str(output / f"dualscope-demo.{s}") for s in ("png", "npy", "json"))
-    acquisition = ["--views", "20", "--nfe", "20"]
-    files = ["-o", image, array, "--record", record, "--overwrite"]
-    return [dualscope, "reconstruct", "demo:ct", *acquisition, *files]
+    """The demo in the workstation; pictures of it where there is no display to show it on."""
+    if display:
+        return [str(env.program("dualscope")), "gui", "--demo", "ct"]
+    return [str(env.program("python")), "-m", "app.tour", str(output), "--quick"]
 
 
 def has_display(system: str, variables: Mapping[str, str]) -> bool:

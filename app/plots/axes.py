@@ -6,8 +6,12 @@ import math
 
 import numpy as np
 import pyqtgraph as pg
+from PySide6.QtCore import QRectF
 
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LABELLED = (2, 5)  # of the ticks between two powers, when there are hardly any powers
+BETWEEN = -1.0  # instead of a distance between those ticks
+HALF_LINE_PX = 8
 _MINOR = [math.log10(n) for n in range(2, 10)]
 
 
@@ -15,7 +19,14 @@ def power_text(exponent: int) -> str:
     return f"10{str(exponent).translate(_SUPERSCRIPT)}"
 
 
-class PowerAxis(pg.AxisItem):
+class RoomyAxis(pg.AxisItem):
+    """Shows the numbers at its ends too, which pyqtgraph drops where there is a grid."""
+
+    def boundingRect(self) -> QRectF:
+        return super().boundingRect().adjusted(0, -HALF_LINE_PX, 0, HALF_LINE_PX)
+
+
+class PowerAxis(RoomyAxis):
     """Ticks of an axis whose coordinates are log10 of the values: 10⁻², 10⁻¹, 1, ..."""
 
     def tickValues(
@@ -31,12 +42,23 @@ class PowerAxis(pg.AxisItem):
             start = math.floor(low)
             finer = [n + m for n in range(start, math.ceil(high)) for m in _MINOR]
             minors += [value for value in finer if low <= value <= high]
-        return [(float(step), majors), (0.0, minors)]
+        levels = [(float(step), majors), (0.0, minors)]
+        if len(majors) < 2:  # one number is no scale
+            between = [n for n in minors if _digit(n) in LABELLED]
+            levels.insert(1, (BETWEEN, between))
+        return levels
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         if not spacing:
             return [""] * len(values)
+        if spacing == BETWEEN:
+            return [f"{_digit(value)}·{power_text(math.floor(value))}" for value in values]
         return [power_text(round(value)) for value in values]
+
+
+def _digit(value: float) -> int:
+    """The first digit of 10 to the power of ``value``."""
+    return round(10 ** (value - math.floor(value)))
 
 
 class SteadyRange:

@@ -73,7 +73,7 @@ class Cursor:
         self._place(nearest)
 
     def _points(self, key: str) -> tuple[np.ndarray, np.ndarray]:
-        xs, ys = self.plot.curves[key].getOriginalDataset()
+        xs, ys = self.plot.curves[key].getData()
         if xs is None or ys is None:
             return np.empty(0), np.empty(0)
         good = np.isfinite(xs) & np.isfinite(ys)

@@ -10,14 +10,14 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPalette
 from PySide6.QtWidgets import QGraphicsPathItem, QLabel, QWidget
 
-from app.plots.axes import PowerAxis, SteadyRange
+from app.plots.axes import PowerAxis, RoomyAxis, SteadyRange
 from app.plots.cursor import Cursor
 from app.plots.shade import shade_path
 from app.runs.colours import Dash
 from app.runs.swatch import run_pen
 from app.theme import SMALLEST_TEXT_PX
 
-LEFT_AXIS_PX, TITLE_PX = 40, 20
+LEFT_AXIS_PX, BOTTOM_AXIS_PX, TITLE_PX = 40, 36, 20
 
 
 def adopt_menu(plot: pg.PlotItem, owner: QWidget) -> None:
@@ -33,7 +33,7 @@ def log_or_nan(values: np.ndarray) -> np.ndarray:
 
 
 class CurvePlot(pg.PlotWidget):
-    """One PlotDataItem per curve, never replaced; ranges that only grow until ``reset``.
+    """One PlotCurveItem per curve, never replaced; ranges that only grow until ``reset``.
 
     Parameters
     ----------
@@ -56,13 +56,13 @@ class CurvePlot(pg.PlotWidget):
         empty: str = "",
         parent: QWidget | None = None,
     ) -> None:
-        axes = {"left": PowerAxis("left") if log_y else pg.AxisItem("left")}
+        axes = {"left": PowerAxis("left") if log_y else RoomyAxis("left")}
         axes["bottom"] = PowerAxis("bottom") if log_x else pg.AxisItem("bottom")
         super().__init__(parent=parent, background=None, axisItems=axes, enableMenu=False)
         self.title, self.x_label = title, x_label
         self.log_x, self.log_y = log_x, log_y
         self.x_range, self.y_range = SteadyRange(x_step), SteadyRange(y_step)
-        self.curves: dict[str, pg.PlotDataItem] = {}
+        self.curves: dict[str, pg.PlotCurveItem] = {}
         self.names: dict[str, tuple[str, str]] = {}  # key -> name, colour
         self._shades: dict[str, QGraphicsPathItem] = {}
         self._blank: bool | None = None
@@ -71,7 +71,9 @@ class CurvePlot(pg.PlotWidget):
         plot.hideButtons()
         plot.getViewBox().setMouseEnabled(False, False)
         plot.getViewBox().disableAutoRange()
+        # fixed: numbers that appear must not move the curves
         plot.getAxis("left").setWidth(LEFT_AXIS_PX)
+        plot.getAxis("bottom").setHeight(BOTTOM_AXIS_PX)
         # pyqtgraph's own title would widen a narrow plot past its edge
         plot.layout.setContentsMargins(0, TITLE_PX, 8, 0)
         self.heading = QLabel(title, self)
@@ -106,7 +108,7 @@ class CurvePlot(pg.PlotWidget):
         drawn_y = log_or_nan(y) if self.log_y else np.asarray(y, dtype=float)
         item = self.curves.get(key)
         if item is None:
-            item = pg.PlotDataItem(
+            item = pg.PlotCurveItem(
                 pen=run_pen(colour, dash), antialias=False, connect="finite", name=name
             )
             self.curves[key] = item
@@ -164,7 +166,7 @@ class CurvePlot(pg.PlotWidget):
         self.x_range.reset()
         self.y_range.reset()
         for item in self.curves.values():
-            x, y = item.getOriginalDataset()
+            x, y = item.getData()
             if x is not None and y is not None:
                 usable = np.isfinite(x) & np.isfinite(y)
                 self.x_range.include(x[usable])

@@ -19,6 +19,11 @@ def run_of(key: str) -> str:
     return key.split("/")[0]
 
 
+def is_level(entry: RunEntry) -> bool:
+    """Whether the method takes one step, and is drawn as a level to compare with."""
+    return entry.history.last("K") == 1
+
+
 def draw_residual(plot: CurvePlot, entry: RunEntry) -> None:
     """||Ax - y||."""
     k = _iterations(plot, entry)
@@ -59,10 +64,9 @@ def draw_spectra(plot: CurvePlot, entry: RunEntry, frame: Any) -> None:
 
 
 def _iterations(plot: CurvePlot, entry: RunEntry) -> np.ndarray:
-    """k; for a method of one step the whole width: a level to compare with."""
-    total = entry.history.last("K") or 1.0
-    plot.include_x(0, total)
-    return np.array([0.0, plot.right]) if total == 1 else entry.history.column("k")
+    """k; for a level the whole width."""
+    plot.include_x(0, entry.history.last("K") or 1.0)
+    return np.array([0.0, plot.right]) if is_level(entry) else entry.history.column("k")
 
 
 def _spread(values: np.ndarray, x: np.ndarray) -> np.ndarray:

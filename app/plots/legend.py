@@ -1,23 +1,26 @@
-"""One line that says which run is which, for all plots under it."""
+"""Says which run is which, for all plots under it."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.runs.colours import Dash
 from app.runs.swatch import swatch
 
 
 class Legend(QWidget):
-    """Swatches and names; clipped, not wrapped, when there are more than fit."""
+    """Swatches and names, ``per_row`` in a line; clipped, not wrapped, when too wide."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None, per_row: int = 99) -> None:
         super().__init__(parent)
-        self._layout = QHBoxLayout(self)
+        self.per_row = per_row
+        self._layout = QGridLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(4)
-        self._layout.addStretch()
+        self._layout.setHorizontalSpacing(4)
+        self._layout.setVerticalSpacing(0)
+        self._layout.setColumnStretch(2 * per_row, 1)
+        # many names must not make the window wider
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self._lines: list[tuple[str, str, Dash]] = []
         self.setAccessibleName("Legend")
 
@@ -26,19 +29,18 @@ class Legend(QWidget):
         if lines == self._lines:
             return
         self._lines = lines
-        while self._layout.count() > 1:
-            item = self._layout.takeAt(0)
-            if item is not None and (old := item.widget()) is not None:
+        while (item := self._layout.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
                 old.hide()
                 old.deleteLater()
         ratio = self.devicePixelRatioF()
-        for place, (name, colour, dash) in enumerate(lines):
+        for number, (name, colour, dash) in enumerate(lines):
+            row, column = divmod(number, self.per_row)
             mark, text = QLabel(self), QLabel(name, self)
             mark.setPixmap(swatch(colour, dash, max(ratio, 1.0)))
-            mark.setAlignment(Qt.AlignmentFlag.AlignVCenter)
             text.setContentsMargins(0, 0, 12, 0)
-            self._layout.insertWidget(2 * place, mark)
-            self._layout.insertWidget(2 * place + 1, text)
+            self._layout.addWidget(mark, row, 2 * column)
+            self._layout.addWidget(text, row, 2 * column + 1)
         self.setAccessibleDescription(", ".join(name for name, _, _ in lines))
 
     def names(self) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
@@ -9,14 +11,14 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.plots.curves import CurvePlot
-from app.plots.drawing import draw_gap, draw_psnr, draw_residual, draw_spectra, run_of
+from app.plots.drawing import draw_gap, draw_psnr, draw_residual, draw_spectra, is_level, run_of
 from app.plots.legend import Legend
 from app.plots.psd_image import PsdWindow
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
 
 NO_REFERENCE: Final = "No reference image:\nPSNR needs one."
-NO_RUN: Final = "Curves appear here\nwhen a run starts."
+NO_RUN: Final = "Curves appear here when a run starts."
 TURN_MS: Final = 16  # four plots: each is drawn about 15 times a second
 
 
@@ -34,6 +36,8 @@ class PlotPanel(QWidget):
     ) -> None:
         super().__init__(parent)
         self.store, self.presenter = store, presenter
+        # whether a run is of the open data: curves of others would mean nothing beside it
+        self.belongs: Callable[[RunEntry], bool] = lambda entry: True
         self._old_spectra = False
         self._frames_due: dict[str, Any] = {}
         self._turn = 0
@@ -65,8 +69,8 @@ class PlotPanel(QWidget):
             self.psnr: draw_psnr,
         }
         self._due: dict[CurvePlot, set[str]] = {plot: set() for plot in self._draw_curve}
+        self._resets: set[CurvePlot] = set()
         self.legend = Legend(self)
-        self.spectra = PsdWindow(self)
         self.foldButton = QToolButton(self)
         self.foldButton.setCheckable(True)
         self.foldButton.setArrowType(Qt.ArrowType.DownArrow)
@@ -85,7 +89,6 @@ class PlotPanel(QWidget):
             "Show the noise power as pictures: dark is where the measurement left too little."
         )
         self.spectraButton.toggled.connect(self._on_spectra)
-        self.spectra.finished.connect(lambda: self.spectraButton.setChecked(False))
 
         self.header = QWidget(self)
         head = QHBoxLayout(self.header)
@@ -127,8 +130,15 @@ class PlotPanel(QWidget):
             return set()
         return {"psd", "psd image"} if self.spectraButton.isChecked() else {"psd"}
 
+    @cached_property
+    def spectra(self) -> PsdWindow:
+        """Made when it is first asked for: most sessions never do."""
+        made = PsdWindow(self)
+        made.finished.connect(lambda: self.spectraButton.setChecked(False))
+        return made
+
     def closeEvent(self, event: QCloseEvent) -> None:
-        self.spectra.close()
+        self.spectraButton.setChecked(False)
         super().closeEvent(event)
 
     @Slot(bool)
@@ -147,7 +157,7 @@ class PlotPanel(QWidget):
         """Everything again, with ranges that fit what is shown."""
         for plot in self.plots:
             plot.clear_curves()
-            plot.reset()
+        self._resets.update(self.plots)
         for entry in self.store:
             if entry.last_frame is not None:
                 self._frames_due[entry.run_id] = entry.last_frame
@@ -156,6 +166,10 @@ class PlotPanel(QWidget):
 
     @Slot(bool)
     def _on_spectra(self, shown: bool) -> None:
+        """With the pictures of the newest run that has some."""
+        for entry in self.store if shown else ():
+            if entry.last_frame is not None and entry.last_frame.psd_images:
+                self.spectra.images.show_frame(entry.name, entry.last_frame)
         self.spectra.setVisible(shown)
         self.wanted_changed.emit(self.wanted)
 
@@ -170,7 +184,7 @@ class PlotPanel(QWidget):
         entry = self.store.get(run_id)
         if entry is None or self.folded:
             return
-        if entry.visible:
+        if self._shown(entry):
             self._draw(entry)
         else:
             self._erase(run_id)
@@ -201,7 +215,7 @@ class PlotPanel(QWidget):
         """One plot at a time, so that no turn of the event loop takes long."""
         self._turn = (self._turn + 1) % len(self.plots)
         self._draw_plot(self.plots[self._turn])
-        if self._frames_due or any(self._due.values()):
+        if self._frames_due or self._resets or any(self._due.values()):
             self._timer.start()
 
     @Slot()
@@ -211,6 +225,9 @@ class PlotPanel(QWidget):
             self._draw_plot(plot)
 
     def _draw_plot(self, plot: CurvePlot) -> None:
+        if plot in self._resets:
+            self._resets.remove(plot)
+            plot.reset()
         if plot is self.psd:
             frames, self._frames_due = self._frames_due, {}
             for run_id, frame in frames.items():
@@ -218,16 +235,25 @@ class PlotPanel(QWidget):
                     self._draw_frame(entry, frame)
             return
         due, self._due[plot] = self._due[plot], set()
-        for run_id in due:
-            if (entry := self._visible(run_id)) and len(entry.history):
-                self._draw_curve[plot](plot, entry)
+        draw, right = self._draw_curve[plot], plot.right
+        shown = [entry for entry in self.store if self._visible(entry.run_id)]
+        shown = [entry for entry in shown if len(entry.history)]
+        for entry in shown:
+            if entry.run_id in due:
+                draw(plot, entry)
+        if plot.right != right:  # a longer run: the levels go all the way, too
+            for entry in filter(is_level, shown):
+                draw(plot, entry)
 
     def _visible(self, run_id: str) -> RunEntry | None:
         entry = self.store.get(run_id)
-        return entry if entry and entry.visible and not self.folded else None
+        return entry if entry and self._shown(entry) and not self.folded else None
+
+    def _shown(self, entry: RunEntry) -> bool:
+        return entry.visible and self.belongs(entry)
 
     def _draw_frame(self, entry: RunEntry, frame: Any) -> None:
-        if frame.psd_images:
+        if frame.psd_images and self.spectraButton.isChecked():
             self.spectra.images.show_frame(entry.name, frame)
         if not frame.psd or frame.frequency is None:
             return
@@ -241,14 +267,15 @@ class PlotPanel(QWidget):
     def _on_started(self, started: Any) -> None:
         """A new run: the ranges fit what is shown; old spectra go when the first new one comes."""
         self._old_spectra = not any(entry.running and len(entry.history) for entry in self.store)
-        for plot in self.plots:
-            plot.reset()
+        self._resets.update(self.plots)
+        self._wake()
         self.psnr.set_empty_text(NO_REFERENCE if started.reference is None else "")
 
     def _draw(self, entry: RunEntry) -> None:
+        """Soon, each plot in its turn: all at once would hold up the images."""
         for due in self._due.values():
             due.add(entry.run_id)
-        self.flush()
+        self._wake()
 
     def _erase(self, run_id: str) -> None:
         for plot in self.plots:
@@ -261,6 +288,6 @@ class PlotPanel(QWidget):
         lines = [
             (entry.name, entry.colour, entry.dash)
             for entry in self.store
-            if entry.visible and (entry.running or len(entry.history))
+            if self._shown(entry) and (entry.running or len(entry.history))
         ]
         self.legend.show_lines(lines)

@@ -51,6 +51,7 @@ class PsdImages(pg.GraphicsLayoutWidget):
         self.addItem(self.bar, row=2, col=2)
         for column in (0, 1):
             self.ci.layout.setColumnStretchFactor(column, 1)
+            self.ci.layout.setColumnPreferredWidth(column, 240)  # whatever its title needs
         self.ci.layout.setColumnFixedWidth(2, 64)
         self._style()
 
@@ -75,10 +76,11 @@ class PsdImages(pg.GraphicsLayoutWidget):
             label.setAttr("color", text.name())
             label.setAttr("size", f"{SMALLEST_TEXT_PX}px")
             label.setText(label.text)
-        axis = self.bar.getAxis("right")
-        axis.setTickFont(font)
-        axis.setTextPen(text)
-        axis.setPen(text)
+        for side in ("left", "right"):  # the unit, the numbers
+            axis = self.bar.getAxis(side)
+            axis.setTickFont(font)
+            axis.setTextPen(text)
+            axis.setPen(text)
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

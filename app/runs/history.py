@@ -46,6 +46,11 @@ class History:
         value = float(self._columns[name][self._length - 1])
         return None if np.isnan(value) else value
 
+    def at(self, key: str, value: float, name: str) -> float | None:
+        """``name`` of the point whose ``key`` is ``value``."""
+        found = self.column(name)[self.column(key) == value]
+        return float(found[-1]) if len(found) and not np.isnan(found[-1]) else None
+
     def total(self, name: str) -> float | None:
         """The sum so far, None when there is no such number."""
         if not self._length or name not in self._columns:

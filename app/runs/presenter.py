@@ -21,6 +21,9 @@ DRAIN_MS = 33
 LABELS = {
     "dc-pnpdp": "DC-PnPDP",
     "diffpir": "DiffPIR",
+    "ddnm": "DDNM",
+    "dds": "DDS",
+    "daps": "DAPS",
     "fbp": "FBP",
     "zero-filled": "Zero-filled",
     "sirt": "SIRT",

@@ -136,13 +136,15 @@ class Panes(QObject):
     def _on_updated(self, run_id: str) -> None:
         if self._data is None:
             return
-        wanted = [entry.run_id for entry in self.shown()]
+        shown = self.shown()
+        wanted = [entry.run_id for entry in shown]
         for key in self.grid:
             if key not in (REFERENCE, *wanted):
                 self.grid.remove(key)
-        entry = self.store.get(run_id)
-        if entry is not None:
-            self._show_entry(entry)
+        for entry in shown:
+            # one without a pane: another listener answered its arrival before this did
+            if entry.run_id == run_id or entry.run_id not in self.grid:
+                self._show_entry(entry)
         self.grid.sort([REFERENCE, *wanted])
         self._arrange_planes()
 

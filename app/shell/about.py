@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import metadata
-from typing import Final
+from typing import Any, Final
 
 import PySide6
 from PySide6.QtCore import Qt, Slot, qVersion
@@ -21,6 +23,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+from shiboken6 import isValid
 
 import engine
 from app.shell.details import DetailsDialog
@@ -130,10 +133,18 @@ class AboutDialog(QDialog):
         table.activated.connect(lambda index: self.show_licence(index.row()))
 
     def _start(self) -> None:
+        self._read("Reading licences", licences, self.show_list)
+
+    def _read(self, words: str, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """In a thread when there is one; a dialog that has gone by then wants no answer."""
         if self.tasks is None:
-            self.show_list(licences())
+            done(work())
         else:
-            self.tasks.start("Reading licences", licences, self.show_list)
+            self.tasks.start(words, work, partial(self._take, done))
+
+    def _take(self, done: Callable[[Any], None], found: Any) -> None:
+        if isValid(self):
+            done(found)
 
     @Slot(object)
     def show_list(self, found: list[Licence]) -> None:
@@ -149,14 +160,11 @@ class AboutDialog(QDialog):
         if item is None:
             return
         package = item.text()
-        if self.tasks is None:
-            self._show_text(package, licence_text(package))
-        else:
-            self.tasks.start(
-                "Reading a licence",
-                lambda: licence_text(package),
-                lambda text: self._show_text(package, text),
-            )
+        self._read(
+            "Reading a licence",
+            lambda: licence_text(package),
+            lambda text: self._show_text(package, text),
+        )
 
     def _show_text(self, package: str, text: str) -> None:
         dialog = DetailsDialog(f"Licence of {package}", text, self)

@@ -124,6 +124,8 @@ class PageView(QTextBrowser):
         document.setDefaultFont(font)
         document.setDocumentMargin(MARGIN_PX)
         document.setMarkdown(self.markdown, MARKDOWN)
+        whole = QTextCursor(document)
+        whole.beginEditBlock()  # or the page would be laid out again with every word
         block = document.begin()
         while block.isValid():
             self._style_block(block)
@@ -131,6 +133,7 @@ class PageView(QTextBrowser):
         for frame in document.rootFrame().childFrames():
             if isinstance(frame, QTextTable):
                 self._style_table(frame)
+        whole.endEditBlock()
         # a page is read from its start, and nothing of it can be undone
         document.clearUndoRedoStacks()
 

@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
+from PySide6.QtGui import QPainter, QPicture
 
 from app.plots.axes import PowerAxis, SteadyRange, power_text
 from app.plots.curves import CurvePlot, log_or_nan
@@ -26,7 +27,7 @@ def plot(qtbot):
 
 
 def drawn(plot, key):
-    return plot.curves[key].getOriginalDataset()
+    return plot.curves[key].getData()
 
 
 def test_an_update_reuses_the_one_curve_of_a_run(plot):
@@ -85,6 +86,22 @@ def test_log_axes_are_labelled_with_powers(qapp):
     _, many = axis.tickValues(-30, 10, 100)[0]
     assert len(many) <= 5
     assert power_text(-12) == "10⁻¹²"
+
+
+def test_a_log_axis_within_a_decade_has_more_than_one_number(qapp):
+    axis = PowerAxis("left")
+    (_, majors), (spacing, between), _ = axis.tickValues(1.5, 2.5, 100)
+    assert majors == [2.0]
+    assert axis.tickStrings(between, 1, spacing) == ["5·10¹", "2·10²"]
+
+
+def test_the_numbers_at_both_ends_of_an_axis_are_shown(qtbot, plot):
+    plot.set_curve("a", "#1", "#E69F00", (), np.arange(1.0, 4.0), np.array([10.0, 100.0, 1000.0]))
+    axis, picture = plot.getPlotItem().getAxis("left"), QPicture()
+    painter = QPainter(picture)
+    *_, texts = axis.generateDrawSpecs(painter)
+    painter.end()
+    assert [words for _, _, words in texts if words] == ["10¹", "10²", "10³"]
 
 
 def test_the_cursor_reads_the_nearest_point_of_every_run(qtbot, plot):
@@ -151,6 +168,7 @@ def test_two_runs_have_both_their_curves_in_their_own_colours(parts):
     store, _, panel = parts
     add_run(store, "a", "dc-pnpdp")
     add_run(store, "b", "diffpir", dual=0.0)
+    panel.flush()
     assert set(panel.residual.curves) == {"a", "b"}
     assert set(panel.gap.curves) == {"a/gap", "a/dual", "b/gap"}
     assert set(panel.psnr.curves) == {"a", "b"}
@@ -160,14 +178,30 @@ def test_two_runs_have_both_their_curves_in_their_own_colours(parts):
     assert panel.legend.names() == ["#1 dc-pnpdp", "#2 diffpir"]
 
 
+def test_runs_of_other_data_are_not_drawn(parts):
+    store, _, panel = parts
+    add_run(store, "a", "dc-pnpdp")
+    add_run(store, "b", "diffpir")
+    panel.belongs = lambda entry: entry.run_id == "b"
+    panel.redraw()
+    panel.flush()
+    assert set(panel.residual.curves) == {"b"}
+    assert panel.legend.names() == ["#2 diffpir"]
+    store.change("a", note="still not")
+    panel.flush()
+    assert set(panel.residual.curves) == {"b"}
+
+
 def test_a_run_that_is_hidden_or_deleted_leaves_the_plots(parts):
     store, _, panel = parts
     add_run(store, "a", "dc-pnpdp")
     add_run(store, "b", "diffpir")
+    panel.flush()
     store.change("a", visible=False)
     assert set(panel.residual.curves) == {"b"}
     assert panel.legend.names() == ["#2 diffpir"]
     store.change("a", visible=True)
+    panel.flush()
     assert set(panel.residual.curves) == {"a", "b"}
     store.remove("b")
     assert not any(key.startswith("b") for plot in panel.plots for key in plot.curves)
@@ -184,6 +218,10 @@ def test_a_method_of_one_step_is_a_level_to_compare_with(parts):
         x, y = drawn(plot, "f")
         assert x.tolist() == [0, 50]
         assert y[0] == y[1]
+    add_run(store, "b", "diffpir", nfe=80)
+    panel.flush()
+    for plot in (panel.residual, panel.psnr):
+        assert drawn(plot, "f")[0].tolist() == [0, 80]
 
 
 def test_spectra_show_target_before_after_and_shaded_deficit(parts):
@@ -207,9 +245,11 @@ def test_folding_asks_for_no_spectra_and_unfolding_draws_what_was_missed(qtbot, 
     assert asked == [set()]
     assert not panel.body.isVisible()
     add_run(store, "a", "dc-pnpdp")
+    panel.flush()
     assert not panel.residual.curves
     qtbot.mouseClick(panel.foldButton, Qt.MouseButton.LeftButton)
     assert asked[-1] == {"psd"}
+    qtbot.waitUntil(lambda: "a" in panel.residual.curves)
     assert len(drawn(panel.residual, "a")[0]) == 10
 
 

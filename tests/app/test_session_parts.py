@@ -170,6 +170,16 @@ def test_panes_are_the_data_and_the_visible_runs_in_their_order(panes):
     assert panes.grid.keys() == ["reference", "a"]
 
 
+def test_a_change_of_one_run_before_the_pane_of_another_is_made(panes):
+    begin(panes, "a")
+    store = panes.store
+    store.added.disconnect(panes._on_runs)
+    store.added.connect(lambda _: store.change("a", note="seen before the panes are told"))
+    store.added.connect(panes._on_runs)
+    begin(panes, "b", "diffpir")
+    assert panes.grid.keys() == ["reference", "a", "b"]
+
+
 def test_a_run_of_other_data_has_no_pane(panes):
     begin(panes, "a")
     panes.store.get("a").job["input"] = "other.npy"
@@ -198,12 +208,28 @@ def test_only_the_preview_of_the_slice_in_sight_is_shown(panes):
 def test_scrubbing_takes_every_run_back_and_live_brings_them_forth(panes):
     begin(panes, "a", value=10)
     begin(panes, "b", "diffpir", value=20)
+    panes.store.grow([("a", {"k": k, "psnr": 20.0 + k}) for k in (1, 2, 3)])
     panes.scrub(2, live=False)
+    caption = panes.grid.pane("a").caption
+    assert (caption.name, caption.numbers) == ("#1 DC-PNPDP, k = 2", "22.00 dB")
+    assert panes.grid.pane("b").caption.numbers == "", "of another image than the one shown"
     shown = [float(panes.grid.pane(key).image[0, 0]) for key in ("a", "b")]
     assert shown == pytest.approx([10.2, 20.2])
     panes.scrub(0, live=True)
     shown = [float(panes.grid.pane(key).image[0, 0]) for key in ("a", "b")]
     assert shown == pytest.approx([12.0, 22.0])
+    assert (caption.name, caption.numbers) == ("#1 DC-PNPDP", "30.00 dB")
+
+
+def test_a_sinogram_of_few_views_is_drawn_as_high_as_wide(panes):
+    begin(panes, "a")
+    plane = np.zeros((2, 50), np.float32)
+    panes.store.get("a").last_frame = SimpleNamespace(
+        planes={"residual": plane}, units={"residual": ""}, metrics={}
+    )
+    panes.set_planes({"residual"})
+    panes.set_current("a")
+    assert panes.grid.extra("residual").view.field_mm == (50.0, 50.0)
 
 
 def test_earlier_runs_of_the_same_method_step_aside(panes):
@@ -226,7 +252,7 @@ def test_planes_are_of_the_current_run_and_neither_measured_nor_compared(panes):
     panes.set_current("a")
     assert panes.grid.extra_keys() == ["u", "residual"]
     pane = panes.grid.extra("u")
-    assert pane.window_text() == "± 5 HU"
+    assert pane.window_text() == "± 5"
     assert pane.image is not None
     assert "has no residual" in panes.grid.extra("residual").overlay.text.middle
     assert pane not in panes.grid.image_panes()

@@ -298,18 +298,44 @@ def test_the_environments_own_python_runs_pip_and_pytest(env, platform, python):
     assert variables["QT_QPA_PLATFORM"] == "offscreen"
 
 
-def test_the_demo_may_be_run_again_over_its_own_files(env):
-    command = cli.main_job(env, env.root / "demo-output", display=True)
-    assert command[:3] == [str(env.program("dualscope")), "reconstruct", "demo:ct"]
-    assert "--overwrite" in command
-    assert str(env.root / "demo-output" / "dualscope-demo.png") in command
+def run_demo(env, monkeypatch, display, code=0):
+    """What the demo starts, and where; its exit code."""
+    started = []
+
+    def stand_in(command, cwd, env):
+        started.append((command, cwd))
+        return subprocess.CompletedProcess(command, code)
+
+    monkeypatch.setattr(cli.subprocess, "run", stand_in)
+    monkeypatch.setattr(cli, "has_display", lambda system, variables: display)
+    return started, cli.run_demo(env)
 
 
-def test_the_demo_opens_the_window_once_there_is_one_and_a_display(env):
-    (env.root / "app").mkdir()
-    (env.root / "app" / "main.py").touch()
-    assert cli.main_job(env, env.root, display=True)[1:] == ["gui", "--demo", "ct"]
-    assert cli.main_job(env, env.root, display=False)[1] == "reconstruct"
+def test_with_a_display_the_workstation_opens_on_the_demo(env, monkeypatch, capsys):
+    started, code = run_demo(env, monkeypatch, display=True)
+    assert code == 0
+    assert started == [([str(env.program("dualscope")), "gui", "--demo", "ct"], env.root)]
+    assert "no display" not in capsys.readouterr().out
+
+
+def test_without_a_display_it_says_so_and_leaves_pictures_and_the_reconstruction(
+    env, monkeypatch, capsys
+):
+    started, code = run_demo(env, monkeypatch, display=False)
+    output = env.root / "demo-output"
+    assert code == 0
+    tour = [str(env.program("python")), "-m", "app.tour", str(output), "--quick"]
+    assert started == [(tour, env.root)]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"There is no display, so pictures of the demo go to {output} instead:"
+    assert said[1] == f"The reconstruction is in {output / 'export'}."
+
+
+def test_a_demo_that_fails_is_the_commands_exit_code(env, monkeypatch, capsys):
+    assert run_demo(env, monkeypatch, display=False, code=1)[1] == 1
+    heard = capsys.readouterr()
+    assert "exit code 1" in heard.err
+    assert "The reconstruction" not in heard.out
 
 
 def test_only_linux_can_lack_a_display():

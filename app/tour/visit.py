@@ -1,0 +1,112 @@
+"""One walk through the window: steps in their order, a picture after each."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtWidgets import QWidget
+
+from app.runs.store import RunEntry
+from app.session.panes import REFERENCE
+from app.tour.camera import Camera
+from app.tour.hand import TourError, bring_into_sight, choose, click, wait, write
+from app.window import MainWindow
+
+Say = Callable[[str], None]
+IDLE: Final = "idle"
+
+
+@dataclass
+class Visit:
+    """What the steps share.
+
+    Parameters
+    ----------
+    folder : for files that the tour makes to open them
+    export : where the reconstruction is exported to
+    nfe : denoiser calls of a run
+    """
+
+    window: MainWindow
+    camera: Camera
+    folder: Path
+    export: Path
+    nfe: int
+
+    # -- what several steps do ----------------------------------------------------------------
+
+    def settle(self) -> None:
+        """The data are on the screen and nothing is being read or simulated."""
+        window = self.window
+        grid = window.grid
+        wait(
+            lambda: REFERENCE in grid and grid.pane(REFERENCE).image is not None,
+            "the data appear",
+        )
+        wait(lambda: not window.tasks.busy, "reading ends")
+
+    def choose_preset(self, name: str) -> None:
+        choose(self.window.left.solver.presets.combo, name)
+
+    def set_nfe(self, nfe: int) -> None:
+        form = self.window.left.solver.form
+        if form is None:
+            raise TourError("there is no method yet")
+        write(form.rows["nfe"].editor.control, str(nfe))
+
+    def start(self, button: QWidget) -> list[RunEntry]:
+        """Press Run or Run both; the new runs."""
+        before = {entry.run_id for entry in self.window.store}
+        click(button)
+        return [entry for entry in self.window.store if entry.run_id not in before]
+
+    def wait_for_half(self, runs: Sequence[RunEntry]) -> None:
+        iterative = [run for run in runs if "nfe" in run.job["settings"]]
+        half = min(int(run.job["settings"]["nfe"]) for run in iterative) // 2
+        wait(lambda: all((run.nfe or 0) >= half for run in iterative), "the runs get half way")
+
+    def wait_for_end(self) -> None:
+        wait(lambda: self.window.runs.state == IDLE, "the runs end")
+        failed = [run.message for run in self.window.store if run.status == "failed"]
+        if failed:
+            raise TourError(failed[0])
+
+    def newest(self, solver: str) -> RunEntry:
+        found = [run for run in self.window.store if run.solver == solver]
+        if not found:
+            raise TourError(f"there is no run of {solver}")
+        return found[-1]
+
+    def pane_of(self, run: RunEntry) -> QWidget:
+        """What takes the mouse over a run's image."""
+        return self.window.grid.pane(run.run_id).view.viewport()
+
+    def show_left(self, section: str) -> None:
+        bring_into_sight(self.window.left.sections[section])
+
+    def close_dialogs(self) -> None:
+        for dialog in self.camera.dialogs():
+            dialog.close()
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    act: Callable[[Visit], None]
+
+
+def walk(visit: Visit, steps: Sequence[Step], say: Say) -> bool:
+    """Whether all went well; the steps after one that failed have nothing to build on."""
+    for step in steps:
+        try:
+            step.act(visit)
+            say(str(visit.camera.shoot(step.name)))
+        except Exception as error:
+            trouble = str(error) if isinstance(error, TourError) else traceback.format_exc()
+            say(f"Step '{step.name}' failed: {trouble}")
+            return False
+    return True
