@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.forms.choices import Choices, load_choices
 from app.forms.history import History
 from app.menus import Menus
 from app.runs.bar import RunBar
-from app.runs.events import RunFailed
+from app.runs.events import RunFailed, RunFinished
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
 from app.session.files import Files
@@ -37,6 +38,8 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
+
+log = logging.getLogger("app")
 
 RESEARCH = "Research use - not for diagnosis"
 
@@ -127,6 +130,7 @@ class MainWindow(QMainWindow):
         solver.run_both_requested.connect(self.start_runs)
         runs.state_changed.connect(self._on_state)
         runs.started.connect(self._on_started)
+        runs.finished.connect(self._on_finished)
         runs.failed.connect(self._on_failed)
         runs.closed.connect(self._on_runs_closed)
         self.center.plots.wanted_changed.connect(self._show_wanted)
@@ -202,6 +206,7 @@ class MainWindow(QMainWindow):
     @Slot(object)
     def _on_opened(self, data: Any) -> None:
         self.setWindowTitle(f"{data.screen_name} - Dualscope")
+        log.info("Opened: %s.", data.name)
         self.center.bar.set_modality(data.modality)
         self.center.scrubber.set_run(None)
         self.panes.set_data(data, data.middle)
@@ -280,11 +285,19 @@ class MainWindow(QMainWindow):
 
     @Slot(object)
     def _on_started(self, started: Any) -> None:
+        log.info("%s started on %d slice(s).", started.label, len(started.slices))
         for warning in started.warnings:
             self.messages.notice(warning)
 
     @Slot(object)
+    def _on_finished(self, ended: RunFinished) -> None:
+        entry = self.store.get(ended.run_id)
+        name = entry.label if entry is not None else "A run"
+        log.info("%s %s after %.1f s.", name, ended.status, ended.seconds)
+
+    @Slot(object)
     def _on_failed(self, failure: RunFailed) -> None:
+        log.warning("A run failed.")  # its sentence may name a file
         self.messages.error(failure.sentence, failure.details)
 
     @Slot(str, int, float, object)

@@ -177,11 +177,20 @@ def test_each_modality_offers_its_own_methods_and_priors(panel):
 
 
 def test_every_method_has_a_form(panel):
-    for name in ("dc-pnpdp", "diffpir", "fbp", "sirt", "cg", "tv"):
+    for name in ("dc-pnpdp", "diffpir", "ddnm", "dds", "daps", "fbp", "sirt", "cg", "tv"):
         choose(panel.method_box, name)
         fields = set(SOLVERS[name].settings_class.__dataclass_fields__)
         assert set(panel.form.rows) == fields
         assert panel.run.isEnabled()
+
+
+def test_ddnm_asks_about_homogenization_only_when_it_uses_it(panel):
+    choose(panel.method_box, "ddnm")
+    panel.history.set("sh_width", 9)
+    assert panel.value()["settings"] == {}
+    panel.history.set("renoising", "sh")
+    assert panel.value()["settings"] == {"renoising": "sh", "sh_width": 9}
+    assert panel.form.valid
 
 
 def test_the_papers_presets_fill_the_form_for_the_scan_at_hand(qtbot, panel):

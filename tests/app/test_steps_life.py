@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
-from window_driver import HU, activate, click, press, save_phantom, until
+from window_driver import HU, activate, click, pause, press, save_phantom, until
 
 from app.main import main
 from app.session.unfinished import UnfinishedDialog
@@ -135,7 +134,7 @@ def test_the_tour_comes_at_the_first_start_only(benches):
     first.close()
     again = benches(loaded=False).window
     again.first_tour()
-    QTest.qWait(50)
+    pause(50)
     assert not hasattr(again, "tour")
 
 

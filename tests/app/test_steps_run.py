@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from window_driver import HU, click, press, save_phantom, sentences, until
+from window_driver import HU, click, pause, press, save_phantom, sentences, until
 
 from app.session.panes import PLANES
 
@@ -82,14 +82,14 @@ def test_pause_step_and_resume_by_their_keys(going):
     window, entry = going.window, newest(going)
     press(window, Qt.Key.Key_P, CTRL)
     until(lambda: window.runs.state == "paused")
-    QTest.qWait(150)
+    pause(150)
     held = entry.history.last("k")
-    QTest.qWait(150)
+    pause(150)
     assert entry.history.last("k") == held
     assert window.run_bar.buttons["pause"].text() == "Resume"
     press(window, Qt.Key.Key_Period, CTRL)
     until(lambda: entry.history.last("k") == held + 1, what="one step")
-    QTest.qWait(150)
+    pause(150)
     assert entry.history.last("k") == held + 1
     press(window, Qt.Key.Key_P, CTRL)
     until(lambda: entry.history.last("k") > held + 2, what="the run to go on")
@@ -164,6 +164,6 @@ def test_touching_the_images_during_a_run_disturbs_nothing(going):
     pane.setFocus()
     for key in (Qt.Key.Key_2, Qt.Key.Key_I, Qt.Key.Key_Plus, Qt.Key.Key_R, Qt.Key.Key_Space):
         QTest.keyClick(pane, key)
-        QTest.qWait(20)
+        pause(20)
     assert window.runs.state == "running"
     assert not sentences(window)

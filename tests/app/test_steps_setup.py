@@ -7,7 +7,7 @@ import pytest
 from data_files import RAYS, sinogram_file
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from window_driver import HU, choose, click, press, retype, save_phantom, until
+from window_driver import HU, choose, click, pause, press, retype, save_phantom, until
 
 from engine.job import Job
 
@@ -154,7 +154,7 @@ def test_editing_starts_no_run(ct):
     retype(line(window.left.solver.form, "nfe"), "7")
     retype(line(window.left.ct.form, "views"), "13")
     choose(window.left.solver.method_box, "DiffPIR")
-    QTest.qWait(600)
+    pause(600)
     assert len(window.store) == runs
     assert window.runs.state == "idle"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import qasync
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QCursor, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -28,12 +28,19 @@ SIDE = 64
 PATIENCE_S = 30.0  # of a machine that is busy with other things
 
 
+def pause(milliseconds):
+    """Let the window live on; unlike QTest.qWait, worker threads get the interpreter, too."""
+    loop = QEventLoop()
+    QTimer.singleShot(milliseconds, loop.quit)
+    loop.exec()
+
+
 def until(condition, seconds=PATIENCE_S, what=""):
     """Let events happen until ``condition`` holds; fails when it never does."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what or condition}"
-        QTest.qWait(5)
+        pause(5)
 
 
 def phantom(seed=0):
