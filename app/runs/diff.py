@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.forms.labels import label_of
 from app.runs.store import RunEntry, settings_diff
 from app.runs.swatch import SWATCH_PX, swatch
 
@@ -86,8 +87,10 @@ def _summary(a: RunEntry, b: RunEntry, count: int) -> str:
 
 
 def setting_name(dotted: str) -> str:
-    """'settings.cg_iterations' as 'cg iterations'; the group matters only for the others."""
-    return dotted.removeprefix("settings.").replace(".", ": ").replace("_", " ")
+    """'settings.cg_iterations' as the form calls it; other groups are named, too."""
+    group, _, name = dotted.rpartition(".")
+    words = label_of(name)
+    return words if group in ("", "settings") else f"{group.capitalize()}: {words}"
 
 
 def value_text(value: Any) -> str:

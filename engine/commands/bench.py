@@ -1,4 +1,4 @@
-"""``dualscope bench projectors|solvers``: ratios measured side by side in one run."""
+"""``dualscope bench projectors|solvers|app``: ratios measured side by side in one run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+from engine.commands import bench_app
 from engine.data.atomic import write_bytes_atomic
 from engine.data.writers import check_outputs
 from engine.errors import RequestError
@@ -26,7 +27,7 @@ CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="projectors|solvers", help="What to measure.")
+    parser.add_argument("what", metavar="projectors|solvers|app", help="What to measure.")
     parser.add_argument(
         "-o", "--output", nargs="+", default=[], metavar="OUT.json", help="Keep the numbers."
     )
@@ -47,14 +48,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.what not in ("projectors", "solvers"):
-        raise RequestError(f"'{options.what}' cannot be measured: choose projectors or solvers.")
+    if options.what not in ("projectors", "solvers", "app"):
+        raise RequestError(
+            f"'{options.what}' cannot be measured: choose projectors, solvers or app."
+        )
     if options.rounds < 1:
         raise RequestError(f"--rounds must be at least 1, not {options.rounds}.")
     outputs = check_outputs(options.output, options.overwrite, suffixes=(".json",))
     if options.what == "projectors":
         rows = projectors(options.rounds)
         show("Forward + adjoint of one 256 x 256 slice", rows)
+    elif options.what == "app":
+        rows = bench_app.window(options.rounds)
+        show("The workstation, without a display", rows)
     else:
         rows = solvers(options.prior, options.rounds)
         show("One outer iteration of DC-PnPDP, one 256 x 256 slice", rows)

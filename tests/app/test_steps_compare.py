@@ -266,7 +266,7 @@ def test_the_settings_of_two_runs_are_told_apart(runs):
     rows = [
         [shown.item(row, column).text() for column in range(3)] for row in range(shown.rowCount())
     ]
-    assert rows == [["nfe", "5", "7"]]
+    assert rows == [["NFE (denoiser calls)", "5", "7"]]
     dialog.close()
     activate(window)
     QTest.keyClick(table.table, Key.Key_Home)
