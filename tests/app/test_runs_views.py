@@ -227,7 +227,10 @@ def test_two_runs_are_compared_with_the_older_on_the_left(qtbot, table):
         shown.item(r, 0).text(): (shown.item(r, 1).text(), shown.item(r, 2).text())
         for r in range(shown.rowCount())
     }
-    assert rows == {"solver": ("diffpir", "dc-pnpdp"), "nfe": ("21", "22")}
+    assert rows == {
+        "Solver": ("diffpir", "dc-pnpdp"),
+        "NFE (denoiser calls)": ("21", "22"),
+    }
     assert "differ in 2 settings" in dialog.view.summary.text()
     dialog.close()
 
