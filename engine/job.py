@@ -93,7 +93,8 @@ def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = 
     if job.seed < 0:
         raise RequestError(f"--seed must not be negative, not {job.seed}.")
     solver, device = find_solver(job.solver), choose_device(job.device)
-    solver.settings_class.from_dict(job.settings)  # complain about options before long work
+    if job.preset is None:  # complain about options before long work
+        solver.settings_class.from_dict(job.settings)
     dataset = dataset or open_dataset(job)
     if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")

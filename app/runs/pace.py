@@ -27,7 +27,7 @@ class Progress:
         known = [seconds for seconds in left if seconds is not None]
         front = next((p for p in paces if not p.ended), paces[-1] if paces else None)
         return cls(
-            text=", ".join(f"{p.label} {p.k}/{p.K}" for p in paces if not (p.ended and left)),
+            text=", ".join(p.text for p in paces if not (p.ended and left)),
             fraction=done / total if total else 0.0,
             seconds_left=sum(known) if known and len(known) == len(left) else None,
             ms=front.milliseconds() if front else {},
@@ -43,6 +43,11 @@ class Pace:
         self.ended = False
         self._steps: deque[float] = deque(maxlen=RECENT)
         self._parts: deque[dict[str, float]] = deque(maxlen=RECENT)
+
+    @property
+    def text(self) -> str:
+        """'DC-PnPDP 23/50'; the name alone before the first iteration."""
+        return f"{self.label} {self.k}/{self.K}" if self.K else self.label
 
     def take(self, values: dict[str, float]) -> None:
         self.k, self.K = int(values.get("k", 0)), int(values.get("K", self.K))
