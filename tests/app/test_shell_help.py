@@ -206,7 +206,7 @@ def test_pictures_fit_the_page_and_come_from_the_resources_only(window):
     kind = QTextDocument.ResourceType.ImageResource.value
     for link in ("../../../../etc/passwd", "https://example.org/a.png", "file:///etc/passwd"):
         assert view.loadResource(kind, QUrl(link)) is None
-    view.show_markdown("# Picture\n\n![results](compare-ct.png)\n", FOLDER)
+    view.show_markdown("# Picture\n\n![results](workstation-ct.png)\n", FOLDER)
     QApplication.processEvents()
     high = view.document().size().height()
     assert high > 150
