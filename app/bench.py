@@ -7,6 +7,7 @@ from its very beginning; ``FOLDER`` takes the files that are needed on the way.
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ PATIENCE_S: Final = 600.0
 
 
 def main(started: float, folder: Path, iterations: int) -> dict[str, float | None]:
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # alike with and without a display
     import qasync
     from PySide6.QtWidgets import QApplication
 

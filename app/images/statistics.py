@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.images.inspector import PaneStatistics
 from app.images.text import unit_of, value_text
+from app.tables import plain_look
 from app.theme import tabular
 
 HINT = "Draw a region or a line on an image (tools above the images) to measure all of them."
@@ -32,15 +33,9 @@ class StatisticsTable(QWidget):
         self.table = QTableWidget(0, len(HEADS))
         self.table.setAccessibleName("Region statistics")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setShowGrid(False)
-        self.table.setAlternatingRowColors(True)
-        self.table.setTabKeyNavigation(False)
-        self.table.verticalHeader().hide()
-        self.table.verticalHeader().setDefaultSectionSize(24)
+        plain_look(self.table)
         self.table.setFont(tabular(self.table.font()))
         header = self.table.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
         self.pages = QStackedLayout(self)

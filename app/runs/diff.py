@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -21,6 +20,7 @@ from PySide6.QtWidgets import (
 from app.forms.labels import label_of
 from app.runs.store import RunEntry, settings_diff
 from app.runs.swatch import SWATCH_PX, swatch
+from app.tables import plain_look
 
 
 class SettingsDiffView(QWidget):
@@ -36,16 +36,12 @@ class SettingsDiffView(QWidget):
         self.table.setToolTip("Each line is a setting with its value in either run.")
         self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.table.setIconSize(SWATCH_PX)
-        self.table.setTabKeyNavigation(False)
-        self.table.setAlternatingRowColors(True)
-        self.table.setShowGrid(False)
-        self.table.verticalHeader().hide()
+        plain_look(self.table)
         self.table.setHorizontalHeaderLabels(["Setting", a.name, b.name])
         for column, entry in ((1, a), (2, b)):
             heading = QTableWidgetItem(QIcon(swatch(entry.colour, entry.dash, 2.0)), entry.name)
             self.table.setHorizontalHeaderItem(column, heading)
         header = self.table.horizontalHeader()
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         for row, (name, *values) in enumerate(rows):
             self.table.setItem(row, 0, QTableWidgetItem(setting_name(name)))

@@ -20,6 +20,7 @@ from app.runs.diff import SettingsDiffDialog
 from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import SWATCH_PX
 from app.runs.table_model import RUN, RunsModel
+from app.tables import plain_look
 
 WIDEST = ("#99 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a short remark")
 EMPTY = "No runs yet.\nSet the solver and press Run."
@@ -89,21 +90,15 @@ class RunsTable(QWidget):
             | QAbstractItemView.EditTrigger.EditKeyPressed
         )
         table.setIconSize(SWATCH_PX)
-        table.setShowGrid(False)
-        table.setAlternatingRowColors(True)
-        table.setTabKeyNavigation(False)
+        plain_look(table)
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(24)
         header = table.horizontalHeader()
-        header.setHighlightSections(False)
         # By hand, not 'to contents': that would measure every cell at every live update.
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
         table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 20)
         header.setStretchLastSection(True)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
 
     def sizeHint(self) -> QSize:
         return QSize(320, 240)

@@ -29,6 +29,7 @@ import engine
 from app.shell.details import DetailsDialog
 from app.shell.icon import app_icon
 from app.shell.licences import Licence, licence_text, licences
+from app.tables import plain_look
 from app.tasks import Tasks
 
 NAME: Final = "Dualscope"
@@ -118,15 +119,9 @@ class AboutDialog(QDialog):
         table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.setTabKeyNavigation(False)
-        table.setShowGrid(False)
-        table.setAlternatingRowColors(True)
+        plain_look(table)
         table.setWordWrap(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(24)
         header = table.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         table.setColumnWidth(0, 160)
         table.setColumnWidth(1, 96)

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from app.shell.find_bar import FindBar
 from app.shell.log import KEPT_LINES, LogBook, LogLine
+from app.tables import plain_look
 from app.theme import tabular
 
 HEADINGS: Final = ("Time", "Level", "Text")
@@ -160,15 +161,9 @@ class LogWindow(QWidget):
         table.setToolTip("What the program did; the newest line is the last.")
         table.setFont(tabular(table.font()))
         table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        table.setShowGrid(False)
-        table.setAlternatingRowColors(True)
-        table.setTabKeyNavigation(False)
+        plain_look(table)
         table.setWordWrap(False)
-        table.verticalHeader().hide()
-        table.verticalHeader().setDefaultSectionSize(24)
         header = table.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         metrics = table.fontMetrics()
         table.setColumnWidth(TIME, metrics.horizontalAdvance("00:00:00") + 24)
         table.setColumnWidth(LEVEL, metrics.horizontalAdvance("✖ critical") + 24)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from engine.errors import DualscopeError, RequestError
+from engine.errors import DualscopeError
 
 # name of the measurement -> (words, unit, what it should be)
 CASES = {
@@ -35,8 +34,6 @@ CASES = {
 
 def window(rounds: int, iterations: int = 200) -> list[dict[str, Any]]:
     """The median of several windows, each in a process of its own."""
-    if importlib.util.find_spec("PySide6") is None:
-        raise RequestError("bench app needs the workstation, which is not installed.")
     measured = [_one(iterations) for _ in range(rounds)]
     rows = []
     for name, (words, unit, target) in CASES.items():
@@ -51,7 +48,7 @@ def _one(iterations: int) -> dict[str, float | None]:
         places = {"DUALSCOPE_CONFIG": f"{folder}/config", "DUALSCOPE_STATE": f"{folder}/state"}
         done = subprocess.run(
             [sys.executable, "-m", "app.bench", str(time.time()), folder, str(iterations)],
-            env={**os.environ, **places, "QT_QPA_PLATFORM": "offscreen"},
+            env={**os.environ, **places},
             cwd=Path(__file__).resolve().parents[2],
             capture_output=True,
             text=True,
