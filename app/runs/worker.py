@@ -10,6 +10,7 @@ import gc
 import queue
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
 from app.runs.snapshots import DEFAULT_BYTES
 
-SWITCH_SECONDS = 0.001
+SWITCH_SECONDS = 0.0005
+BREATH_SECONDS = 0.08
 
 
 @dataclass
@@ -143,6 +145,9 @@ class RunWorker:
                 self._waiting.remove(group)
                 self._current = group
             try:
+                # The window redraws for the runs it has just asked for; preparing them at the
+                # same time would make it wait for the interpreter at every widget.
+                time.sleep(BREATH_SECONDS)
                 from app.runs.rounds import run_group
 
                 if not self._warm:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.data.opened import Opened
 from app.images.grid import PaneGrid
@@ -38,7 +38,9 @@ class Panes(QObject):
     """Keeps the grid in step with the open data, the runs and the slice.
 
     The open data come first, then every visible run in the order it was made; extra planes
-    (x, u, ...) belong to the current run.
+    (x, u, ...) belong to the current run. Panes follow the list of runs in the next turn of the
+    event loop: starting runs hides, adds and renames many at once, and all of it together with
+    the repaint that follows would be felt.
     """
 
     slice_wanted = Signal(int)
@@ -51,6 +53,10 @@ class Panes(QObject):
         self.planes: set[str] = set()
         self._data: Opened | None = None
         self._back: dict[str, tuple[int, np.ndarray]] = {}  # runs scrubbed back: k, images
+        self._stale: set[str] = set()  # runs whose panes are not up to date
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.timeout.connect(self.follow)
         store.added.connect(self._on_runs)
         store.removed.connect(self._on_runs)
         store.updated.connect(self._on_updated)
@@ -134,6 +140,14 @@ class Panes(QObject):
 
     @Slot(str)
     def _on_updated(self, run_id: str) -> None:
+        self._stale.add(run_id)
+        self._soon.start()
+
+    @Slot()
+    def follow(self) -> None:
+        """Bring the panes up to date with the runs now."""
+        self._soon.stop()
+        stale, self._stale = self._stale, set()
         if self._data is None:
             return
         shown = self.shown()
@@ -142,8 +156,7 @@ class Panes(QObject):
             if key not in (REFERENCE, *wanted):
                 self.grid.remove(key)
         for entry in shown:
-            # one without a pane: another listener answered its arrival before this did
-            if entry.run_id == run_id or entry.run_id not in self.grid:
+            if entry.run_id in stale or entry.run_id not in self.grid:
                 self._show_entry(entry)
         self.grid.sort([REFERENCE, *wanted])
         self._arrange_planes()

@@ -156,6 +156,7 @@ def begin(panes, run_id, solver="dc-pnpdp", slices=(2,), value=7.0):
     )
     images = np.stack([np.full((8, 8), value + n, np.float32) for n in slices])
     panes.store.finish(RunFinished(run_id, "done", images, {"psnr": 30.0}))
+    panes.follow()
 
 
 def test_panes_are_the_data_and_the_visible_runs_in_their_order(panes):
@@ -163,10 +164,13 @@ def test_panes_are_the_data_and_the_visible_runs_in_their_order(panes):
     begin(panes, "b", "diffpir")
     assert panes.grid.keys() == ["reference", "a", "b"]
     panes.store.change("a", visible=False)
+    panes.follow()
     assert panes.grid.keys() == ["reference", "b"]
     panes.store.change("a", visible=True)
+    panes.follow()
     assert panes.grid.keys() == ["reference", "a", "b"]
     panes.store.remove("b")
+    panes.follow()
     assert panes.grid.keys() == ["reference", "a"]
 
 
@@ -184,6 +188,7 @@ def test_a_run_of_other_data_has_no_pane(panes):
     begin(panes, "a")
     panes.store.get("a").job["input"] = "other.npy"
     panes.store.change("a", note="x")
+    panes.follow()
     assert panes.grid.keys() == ["reference"]
 
 
@@ -236,6 +241,7 @@ def test_earlier_runs_of_the_same_method_step_aside(panes):
     begin(panes, "a")
     begin(panes, "b", "diffpir")
     panes.make_room(["dc-pnpdp"])
+    panes.follow()
     assert panes.grid.keys() == ["reference", "b"]
 
 
@@ -258,4 +264,5 @@ def test_planes_are_of_the_current_run_and_neither_measured_nor_compared(panes):
     assert pane not in panes.grid.image_panes()
     assert panes.grid.compare_keys() == ("a", "reference")
     panes.store.remove("a")
+    panes.follow()
     assert panes.grid.extra_keys() == []

@@ -278,7 +278,7 @@ def test_a_deleted_run_comes_back_with_ctrl_z(runs):
     table.select(entry.run_id)
     click(table.deleteButton)
     assert entry.run_id not in window.store
-    assert entry.run_id not in window.grid
+    until(lambda: entry.run_id not in window.grid, 5)
     press(window, Key.Key_Z, CTRL)
     assert window.store.get(entry.run_id) is entry
     np.testing.assert_array_equal(runs.pane(entry.run_id).image, entry.images[1])
@@ -293,4 +293,4 @@ def test_an_unticked_run_leaves_the_panes(runs):
     model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
     until(lambda: entry.run_id not in runs.window.grid, 5)
     model.setData(index, Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
-    assert entry.run_id in runs.window.grid
+    until(lambda: entry.run_id in runs.window.grid, 5)

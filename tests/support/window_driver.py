@@ -108,6 +108,7 @@ class Bench:
         self.wait_quiet()
 
     def pane(self, key):
+        self.window.panes.follow()
         return self.window.grid.pane(key)
 
     def runs(self):

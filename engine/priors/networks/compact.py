@@ -86,8 +86,9 @@ class NoiseEmbedding(nn.Module):
 
     def __init__(self, width: int, terms: int = 16) -> None:
         super().__init__()
-        frequencies = math.pi * torch.logspace(-2, 3, terms, base=2.0)
-        self.register_buffer("frequencies", frequencies, persistent=False)
+        # a plain list: torch.logspace on the meta device imports all of torch's compiler
+        octaves = [math.pi * 2.0 ** (5 * i / (terms - 1) - 2) for i in range(terms)]
+        self.register_buffer("frequencies", torch.tensor(octaves), persistent=False)
         self.layer0 = nn.Linear(2 * terms, width)
         self.layer1 = nn.Linear(width, width)
 
