@@ -143,7 +143,9 @@ class ImageDataset(Dataset):
         for number in numbers:
             array = self.read(number)
             if not np.isfinite(array).all():
-                raise RequestError(f"{self.description}: slice {number} holds NaN or infinity.")
+                raise RequestError(
+                    f"{self.description}: slice {number} (counted from 0) holds NaN or infinity."
+                )
             arrays.append(array)
         stack = np.stack(arrays)
         if self.modality == "MR":

@@ -100,7 +100,9 @@ class KspaceDataset(Dataset):
         part = self.load_slice(number)
         for array in (part.kspace, part.maps, part.calibration and part.calibration[0]):
             if array is not None and not np.isfinite(array).all():
-                raise RequestError(f"{self.description}: slice {number} holds NaN or infinity.")
+                raise RequestError(
+                    f"{self.description}: slice {number} (counted from 0) holds NaN or infinity."
+                )
         if not part.sampled.any() or not part.kspace.any():
             raise RequestError(f"{self.description}: slice {number} is empty.")
         return part

@@ -159,6 +159,39 @@ def test_a_run_that_fails_is_one_message_with_details_and_the_window_goes_on(ct)
     assert ct.run(nfe=3).status == "done"
 
 
+def test_a_measurement_with_nan_is_one_message_and_the_window_goes_on(bench):
+    path = save_phantom(bench.folder, slices=3, name="broken.npy")
+    images = np.load(path)
+    images[1, 5, 5] = np.nan
+    np.save(path, images)
+    bench.open(path, HU)
+    bench.window.panes.grid.link.set_slice(0)
+    choice = bench.window.left.slices.box
+    choice.setCurrentIndex(choice.findData("all"))
+    assert bench.run(nfe=3).status == "failed"
+    errors = [text for text in sentences(bench.window) if "NaN" in text]
+    assert len(errors) == 1
+    assert "slice 1 (counted from 0)" in errors[0]
+    choice.setCurrentIndex(choice.findData("this"))
+    assert bench.run(nfe=3).status == "done"
+
+
+def test_a_range_of_slices_is_reconstructed_and_each_shows_its_own(bench):
+    bench.open(save_phantom(bench.folder, slices=4, name="four.npy"), HU)
+    slices = bench.window.left.slices
+    slices.box.setCurrentIndex(slices.box.findData("range"))
+    slices.first.setValue(2)
+    slices.last.setValue(3)
+    entry = bench.run(nfe=3)
+    assert entry.slices == (1, 2)
+    assert entry.images.shape[0] == 2
+    for number in (1, 2):
+        bench.window.panes.grid.link.set_slice(number)
+        np.testing.assert_array_equal(bench.pane(entry.run_id).image, entry.images[number - 1])
+    bench.window.panes.grid.link.set_slice(0)
+    assert bench.pane(entry.run_id).image is None
+
+
 def test_touching_the_images_during_a_run_disturbs_nothing(going):
     window, pane = going.window, going.pane(newest(going).run_id)
     pane.setFocus()

@@ -223,7 +223,7 @@ def test_numbers_that_are_none_are_refused_naming_the_slice(image, bad):
     kspace[1, 4, 5] = bad
     dataset = dataset_of(kspace, "slice,read,phase")
     dataset.read(0)
-    with pytest.raises(RequestError, match="slice 1 holds NaN"):
+    with pytest.raises(RequestError, match=r"slice 1 \(counted from 0\) holds NaN"):
         dataset.problem([1], {}, MR, seed=0)
     kspace[2] = 0
     with pytest.raises(RequestError, match="slice 2 is empty"):

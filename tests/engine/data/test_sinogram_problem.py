@@ -106,7 +106,7 @@ def test_nan_is_refused_by_slice_and_count_and_dead_bins_have_no_weight(tmp_path
     broken[3, 5] = np.nan
     broken[4, 6] = np.inf
     np.save(tmp_path / "scan.npy", broken)
-    with pytest.raises(RequestError, match="slice 0 holds 2 values"):
+    with pytest.raises(RequestError, match=r"slice 0 \(counted from 0\) holds 2 values"):
         open_file(tmp_path / "scan.npy").problem([0], {}, INTENSITY, 0)
     dead = values.copy()
     dead[:, 30] = np.nan
