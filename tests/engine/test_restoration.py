@@ -141,6 +141,7 @@ def test_the_command_line_restores(task, data, solver, small_files):
         (["--task", "deblur-gaussian", "--blur-sd", "0"], "--blur-sd"),
         (["--task", "deblur-gaussian", "--solver", "sitcom", "--memory-gb", "1e-9"], "would fit"),
         (["--solver", "sitcom", "--nfe", "4"], "--inner-steps"),
+        (["--task", "deblur-gaussian", "--preset", "paper-lact"], "is for scans"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
