@@ -11,7 +11,6 @@ import math
 from typing import Any, Final
 
 import numpy as np
-import scipy.fft
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -62,10 +61,12 @@ def filter_response(geometry: CTGeometry, filter_name: str) -> NDArray[np.float6
     """The filter at the frequencies of a real FFT, for bins seen at the rotation centre."""
     if filter_name not in FILTERS:
         raise RequestError(f"Unknown FBP filter '{filter_name}': expected {', '.join(FILTERS)}.")
+    from scipy.fft import next_fast_len  # here: it takes long to import, and the app waits
+
     pitch = geometry.pitch_mm / geometry.magnification
     # Twice the detector makes the circular convolution a linear one; even, so that the kernel
     # below is symmetric.
-    length = 2 * scipy.fft.next_fast_len(geometry.detectors, real=True)
+    length = 2 * next_fast_len(geometry.detectors, real=True)
     n = np.minimum(np.arange(length), length - np.arange(length))
     kernel = np.zeros(length)
     kernel[0] = 0.25

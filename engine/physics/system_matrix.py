@@ -11,14 +11,16 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import DTypeLike, NDArray
 
 from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
+
+if TYPE_CHECKING:
+    import scipy.sparse
 
 BUILDER_VERSION: Final = 1  # part of the cache key: raise it when the weights change
 DEFAULT_BUDGET_BYTES: Final = 6 * 1024**3
@@ -50,7 +52,9 @@ class CSR:
 
     def scipy(self) -> scipy.sparse.csr_matrix:
         """A view of the same memory."""
-        return scipy.sparse.csr_matrix((self.value, self.col, self.crow), self.shape, copy=False)
+        from scipy.sparse import csr_matrix  # here: it takes long to import, and the app waits
+
+        return csr_matrix((self.value, self.col, self.crow), self.shape, copy=False)
 
 
 @dataclass(frozen=True)
