@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ import torch
 import engine
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
+from engine.data.places import fault_of_place, is_network
 from engine.data.record import Checkpoint, RunRecord
 from engine.data.shared_record import REMOVED
 from engine.data.source import open_input, parse_slices
 from engine.device import choose_device
 from engine.errors import RequestError
+from engine.numbers import numbers_in
 from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.priors.prior import Prior
+from engine.priors.trained_scan import unfamiliar
 from engine.problem import Problem
 from engine.run import Run, RunControl
 from engine.settings import Settings
@@ -59,7 +63,9 @@ class Job:
         try:
             job = cls(**values)
             wrong = [
-                not isinstance(job.input, str),
+                *(not isinstance(text, str) for text in (job.input, job.solver, job.prior)),
+                *(not isinstance(text, str | None) for text in (job.slices, job.preset)),
+                not isinstance(job.device, str),
                 not isinstance(job.seed, int),
                 not isinstance(job.settings, dict),
                 not isinstance(job.acquisition, dict),
@@ -73,6 +79,17 @@ class Job:
         return job
 
 
+def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = None) -> Job:
+    """The job of a record, which may be anybody's; ``places`` are those a person has named."""
+    own = places or {}
+    job = Job.from_dict({**record.job, **own})
+    sidecar = job.options.get("sidecar")
+    for name, text in (("input", job.input), ("prior", job.prior), ("options", sidecar)):
+        if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
+            raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")
+    return job
+
+
 @dataclass
 class Prepared:
     """A job with its files read and its problem built."""
@@ -82,6 +99,11 @@ class Prepared:
     problem: Problem
     prior: Prior | None
     settings: Settings
+    notes: list[str] = field(default_factory=list)  # what is doubtful about this request
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*self.dataset.warnings, *self.notes]
 
 
 def open_dataset(job: Job) -> Dataset:
@@ -100,15 +122,22 @@ def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = 
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
     if "task" in job.acquisition and dataset.kind != "image":
         raise RequestError(f"--task is for images: {job.input} is a measured {dataset.kind}.")
-    prior = load_prior(job.prior, dataset.modality)
-    if problem is None:
+    kind = solver.supervised if solver.needs_prior else None
+    prior = load_prior(job.prior, dataset.modality, kind)
+    if problem is None or not _same_units(problem, prior):
         numbers = parse_slices(job.slices, len(dataset))
         problem = dataset.problem(numbers, job.acquisition, prior.info.intensity, job.seed)
         problem = problem.to(device)
     values = apply_preset(job.preset, problem, job.solver) | job.settings
     settings = solver.settings_class.pick(values)
     used = with_air(prior.to(device), problem) if solver.needs_prior else None
-    return Prepared(job, dataset, problem, used, settings)
+    note = unfamiliar(prior.info, dataset.kind, job.acquisition) if used else None
+    return Prepared(job, dataset, problem, used, settings, [note] if note else [])
+
+
+def _same_units(problem: Problem, prior: Prior) -> bool:
+    """Whether a shared problem is in the prior's units; those of MR belong to the data."""
+    return problem.modality == "MR" or problem.intensity == prior.info.intensity
 
 
 def versions() -> dict[str, str]:
@@ -137,7 +166,7 @@ def new_record(prepared: Prepared) -> RunRecord:
             "slices": list(problem.slices),
             "intensity": problem.intensity.to_dict(),  # what the checkpoint's numbers mean
             "facts": [dataclasses.asdict(fact) for fact in prepared.dataset.facts],
-            "warnings": prepared.dataset.warnings,
+            "warnings": prepared.warnings,
             **problem.provenance,
         },
         operator=problem.operator.describe(),
@@ -168,18 +197,21 @@ def resume_run(
     control: RunControl | None = None,
     checkpoint_seconds: float = 1.0,
     input: str | None = None,
+    own: bool = False,
 ) -> tuple[Prepared, Run]:
     """The interrupted run of a record, ready to go on where its checkpoint stands.
 
     A de-identified record does not name its ``input``; its hash says whether it is the same.
+    What a record names that is our ``own`` needs no checking.
     """
     record = RunRecord.read(record_path)
-    job = Job.from_dict(record.job)
-    if job.input == REMOVED and input is None:
+    said = record.job.get("input")
+    if said == REMOVED and input is None:
         raise RequestError(f"{record_path} is de-identified: name the INPUT again.")
-    if job.input != REMOVED and input is not None:
+    if input is not None and said != REMOVED and not is_network(str(said)):
         raise RequestError("--resume takes everything from the record: leave INPUT.")
-    prepared = prepare(dataclasses.replace(job, input=input or job.input))
+    places = record.job if own else {"input": input} if input is not None else {}
+    prepared = prepare(recorded_job(record, str(record_path), places))
     if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
     expected = (record.prior or {}).get("sha256")
@@ -188,11 +220,7 @@ def resume_run(
         raise RequestError(f"The prior is not the one that {record_path} was started with.")
     run = make_run(prepared, record_path, control, checkpoint_seconds)
     run.record.history = record.history
-    run.record.timings = {
-        name: float(value)
-        for name, value in record.timings.items()
-        if isinstance(value, (int, float))
-    }
+    run.record.timings = numbers_in(record.timings)
     checkpoint = Checkpoint.path_beside(record_path)
     if checkpoint.exists():
         run.resume_from(Checkpoint.read(checkpoint))

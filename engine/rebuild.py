@@ -16,7 +16,7 @@ from engine.data.record import Checkpoint, RunRecord
 from engine.data.shared_record import REMOVED
 from engine.errors import RequestError
 from engine.frames import pictures_in
-from engine.job import Job, Prepared, open_dataset, prepare
+from engine.job import Job, Prepared, open_dataset, prepare, recorded_job
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 
@@ -74,7 +74,7 @@ def job_of(record: RunRecord, job: dict[str, Any] | None) -> Job:
     A job that has the files' names removed can be used only together with one that has them.
     """
     places = {name: value for name, value in (job or {}).items() if name in PLACES}
-    asked = Job.from_dict({**record.job, **places, "device": "cpu"})
+    asked = recorded_job(record, "The run's record", {**places, "device": "cpu"})
     if asked.input == REMOVED:
         raise RequestError("This run was recorded without naming its data: they cannot be found.")
     return asked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import threading
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from torch import Tensor
 
 from engine.data.atomic import remove_partials
 from engine.data.record import Checkpoint, RunRecord
-from engine.errors import DualscopeError, RequestError, StepFailed
+from engine.errors import DualscopeError, RequestError, told
 from engine.iteration import Iteration
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.priors.prior import Prior
@@ -104,6 +106,7 @@ class Run:
         device = problem.measurement.device
         # One generator per slice, so that a slice's result does not depend on its batch.
         self.generators = [make_generator(seed, device, SOLVER + n) for n in problem.slices]
+        self._random: list[Tensor] = []  # the generators' states after the last iteration
         self._resume: Resume | None = None
         self._saved_at = -float("inf")
 
@@ -131,21 +134,24 @@ class Run:
         started = time.perf_counter() - self.record.timings.get("total", 0.0)
         try:
             yield from self._iterations(started)
-        except StepFailed as failure:
-            self._end("failed", str(failure), started)
-            raise
         except GeneratorExit:
             self._end("cancelled", "", started)
             raise
         except Exception as error:
-            known = isinstance(error, DualscopeError)
-            self._end("failed", str(error) if known else type(error).__name__, started)
+            failure = told(error)
+            known = isinstance(failure, DualscopeError)
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                self._end("failed", str(failure) if known else type(error).__name__, started)
+            if failure is not error:
+                raise failure from error
             raise
 
     def _iterations(self, started: float) -> Iterator[Iteration]:
         if self.record_path is not None:
             remove_partials(self.record_path)
             remove_partials(Checkpoint.path_beside(self.record_path))
+            if self._resume is None:  # an older run's must not be taken for this one's
+                Checkpoint.path_beside(self.record_path).unlink(missing_ok=True)
         self._save(None)
         steps = self.solver.iterate(
             self.problem, self.prior, self.settings, self.generators, self._resume
@@ -168,6 +174,8 @@ class Run:
                 profile, iteration.image, problem.reference, problem.intensity
             )
         self.last, self.image = iteration, iteration.image
+        # now, for a step that fails has drawn some numbers already
+        self._random = [generator.get_state() for generator in self.generators]
         self.record.history.append(history_entry(iteration))
         timings = self.record.timings
         for name, seconds in iteration.seconds.items():
@@ -182,21 +190,34 @@ class Run:
             return
         self.record.write(self.record_path)
         if iteration is not None:
-            generators = [generator.get_state() for generator in self.generators]
-            checkpoint = Checkpoint(iteration.k, iteration.state, iteration.image, generators)
+            checkpoint = Checkpoint(iteration.k, iteration.state, iteration.image, self._random)
             checkpoint.write(Checkpoint.path_beside(self.record_path))
             self._saved_at = time.monotonic()
+
+    def keep(self, record_path: Path) -> None:
+        """Record and checkpoint after all, of a run that was made without them."""
+        self.record_path = record_path
+        self._save(self.last)
 
     def _end(self, status: str, message: str, started: float) -> None:
         self.status = self.record.status = status
         self.record.message = message
         self.record.timings["total"] = time.perf_counter() - started
+        if self.image is not None:
+            self.record.result_sha256 = image_sha256(self.image)
+            self.record.threads = torch.get_num_threads()
         if self.image is not None and self.problem.reference is not None:
             profile = default_profile(self.problem.modality)
             self.record.metrics[profile] = evaluate(
                 profile, self.image, self.problem.reference, self.problem.intensity
             )
         self._save(self.last)
+
+
+def image_sha256(image: Tensor) -> str:
+    """Of ``[B, C, H, W]`` as float32 in the prior's units: whether two results are the same."""
+    values = image.detach().cpu().float().contiguous().numpy()
+    return hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
 
 
 def history_entry(iteration: Iteration) -> dict[str, Any]:

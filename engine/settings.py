@@ -15,6 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from engine.errors import RequestError
+from engine.numbers import as_float
+
+LONGEST_SHOWN = 80  # signs of a wrong value that a message repeats
 
 
 def setting(
@@ -37,6 +40,11 @@ def setting(
         "unit": unit,
     }
     return dataclasses.field(default=default, metadata=metadata)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
 def option_name(field_name: str) -> str:
@@ -75,24 +83,25 @@ class Settings:
                 return
             raise RequestError(f"{name} needs a value.")
         if limits.get("choices") and value not in limits["choices"]:
-            raise RequestError(
-                f"{name} {value!r} is not known: choose one of {', '.join(limits['choices'])}."
-            )
+            known = ", ".join(limits["choices"])
+            raise RequestError(f"{name} {_short(value)} is not known: choose one of {known}.")
         if wanted is bool:
             if not isinstance(value, bool):
-                raise RequestError(f"{name} must be on or off, not {value!r}.")
+                raise RequestError(f"{name} must be on or off, not {_short(value)}.")
             return
         if wanted in (int, float):
             self._check_number(name, value, wanted, limits)
+        elif wanted is str and not isinstance(value, str):
+            raise RequestError(f"{name} must be a text, not {_short(value)}.")
 
     @staticmethod
     def _check_number(name: str, value: Any, wanted: type, limits: Any) -> None:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise RequestError(f"{name} must be a number, not {value!r}.")
+            raise RequestError(f"{name} must be a number, not {_short(value)}.")
         if wanted is int and not isinstance(value, int):
             raise RequestError(f"{name} must be a whole number, not {value}.")
-        if not math.isfinite(value):
-            raise RequestError(f"{name} must be a finite number, not {value}.")
+        if not math.isfinite(as_float(value)):
+            raise RequestError(f"{name} must be a finite number, not {_short(value)}.")
         low, high, above = (limits.get(key) for key in ("low", "high", "above"))
         if low is not None and value < low:
             raise RequestError(f"{name} must be at least {low:g}, not {value:g}.")
@@ -110,7 +119,7 @@ class Settings:
         known = {field.name for field in dataclasses.fields(cls)}
         unknown = sorted(set(values) - known)
         if unknown:
-            raise RequestError(f"Unknown setting '{unknown[0]}' for {cls.__name__}.")
+            raise RequestError(f"Unknown setting {_short(unknown[0])} for {cls.__name__}.")
         return cls(**values)
 
     @classmethod

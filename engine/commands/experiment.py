@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import sys
-import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,13 +17,12 @@ from engine.data.input_options import InputOptions
 from engine.device import DEVICES, choose_device
 from engine.errors import RequestError
 from engine.experiments.catalogue import EXPERIMENTS, find_experiment
-from engine.experiments.figures import write_figures
-from engine.experiments.plan import Case, make_plan
+from engine.experiments.pace import Pace
+from engine.experiments.plan import Case
 from engine.experiments.request import Request
-from engine.experiments.runner import Runner, identity
-from engine.experiments.sources import Sources
-from engine.experiments.store import Row, Store
-from engine.experiments.summary import cell, columns, summarise
+from engine.experiments.runner import Runner, open_runner
+from engine.experiments.store import Row
+from engine.experiments.summary import cell, columns
 from engine.run import RunControl
 
 
@@ -52,6 +49,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prior", metavar="NAME", default="auto", help="Default: the bundled one of the input."
     )
+    parser.add_argument(
+        "--network",
+        metavar="FILE",
+        default="auto",
+        help="For 'supervised': what 'prior train --supervised' made. Default: the bundled one.",
+    )
     parser.add_argument("--device", metavar="|".join(DEVICES), default="auto")
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="Default: 0.")
     parser.add_argument("--nfe", type=int, metavar="N", help="One budget for every method.")
@@ -76,35 +79,18 @@ def run(options: argparse.Namespace) -> int:
     if options.name is None:
         raise RequestError("NAME is missing: see dualscope experiment --list.")
     request, folder = _request(options), Path(options.output)
-    sources = Sources(request)
-    plan = make_plan(request, sources)
-    for sentence in plan.left_out:
+    runner = open_runner(request, folder, options.overwrite)
+    for sentence in runner.plan.left_out:
         print(f"dualscope: note: {sentence}", file=sys.stderr)
-    experiment = request.experiment
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RequestError(f"Cannot make the folder {folder}: {error.strerror}.") from error
-    path = folder / f"{experiment.name}.json"
-    store = Store(path, identity(request, sources, plan), options.overwrite)
-    store.about = {
-        "question": experiment.question,
-        "complete": False,
-        "left_out": plan.left_out,
-    }
-    runner = Runner(request, sources, plan, store, folder)
-    if done := len(plan.cases) - len(runner.remaining()):
-        print(f"dualscope: {done} of {len(plan.cases)} cases are done already.", file=sys.stderr)
+    cases = len(runner.plan.cases)
+    if done := cases - len(runner.remaining()):
+        print(f"dualscope: {done} of {cases} cases are done already.", file=sys.stderr)
     control = RunControl()
     with cancel_on_signals(control):
         _follow(runner, control, options.quiet)
-
-    rows = summarise(experiment, store.rows)
-    store.about |= {"complete": not runner.remaining(), "table": rows}
-    store.write()
+    rows, written = runner.conclude()
     if rows:
         _print_table(console, request, rows)
-    written = [path, *write_figures(experiment, store.rows, folder, runner.pictures)]
     for each in written:
         print(f"  {each}")
     return 130 if control.cancelled else 0
@@ -131,25 +117,22 @@ def _request(options: argparse.Namespace) -> Request:
         options.nfe,
         options.cg_iterations,
         options.quick,
+        options.network,
     )
 
 
 def _follow(runner: Runner, control: RunControl, quiet: bool) -> None:
     """A bar that moves with every iteration; away from a terminal, a line for every case."""
-    waiting = runner.remaining()
-    total, started = sum(case.work for case in waiting), time.monotonic()
-    ends = itertools.accumulate(case.work for case in waiting)
-    before = {runner.key(c): end - c.work for c, end in zip(waiting, ends, strict=True)}
+    pace = Pace(runner)
     with progress_bar(quiet) as bar:
-        task = bar.add_task(runner.request.experiment.name, total=total, note="")
+        task = bar.add_task(runner.request.experiment.name, total=pace.total, note="")
 
         def progress(case: Case, share: float, word: str) -> None:
-            completed = before[runner.key(case)] + share * case.work
-            bar.update(task, completed=completed, note=f"{case.label}  {word}")
+            done = pace.done(case, share)
+            bar.update(task, completed=done, note=f"{case.label}  {word}")
             if bar.disable and not quiet and share >= 1:
-                left = (time.monotonic() - started) * (total / completed - 1)
-                time_left = timedelta(seconds=round(left))
-                print(f"{case.label}: {word or 'done'}; {time_left} left", file=sys.stderr)
+                left = timedelta(seconds=round(pace.seconds_left(done) or 0))
+                print(f"{case.label}: {word or 'done'}; {left} left", file=sys.stderr)
 
         runner.run(control, progress)
 

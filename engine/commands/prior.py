@@ -7,7 +7,7 @@ import json
 
 from engine.commands import prior_import, prior_train
 from engine.errors import RequestError
-from engine.priors.catalogue import find_prior, list_priors, load_prior
+from engine.priors.catalogue import find_prior, list_priors, list_supervised
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     if options.action == "list":
         for modality in ("CT", "MR"):
-            for name in list_priors(modality):
-                print(f"{modality}  {name:12s} {load_prior(name, modality).info.description}")
+            for name in [*list_priors(modality), *list_supervised(modality)]:
+                print(f"{modality}  {name:12s} {find_prior(name, modality).info.description}")
         return 0
     if options.action == "info":
         print(json.dumps(find_prior(options.name, "CT").info.to_dict(), indent=1))

@@ -15,6 +15,8 @@ from engine.commands.options import add_settings, given
 from engine.device import DEVICES, choose_device
 from engine.errors import DualscopeError, RequestError
 from engine.priors.safetensors_file import load_prior_file
+from engine.priors.trained_scan import TrainedScan
+from engine.priors.training.correction import Correction, CorrectionValidation
 from engine.priors.training.data import (
     PHANTOMS,
     Sampler,
@@ -26,9 +28,11 @@ from engine.priors.training.data import (
 )
 from engine.priors.training.export import Origin, data_sha256, export
 from engine.priors.training.loop import Trainer
+from engine.priors.training.objective import Denoising, Objective
 from engine.priors.training.report import ProgressLine
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
+from engine.settings import option_name
 
 DONE, CANCELLED = 0, 130
 
@@ -60,6 +64,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--export-now", action="store_true", help="Write OUT from the last checkpoint and stop."
     )
     parser.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
+    parser.add_argument(
+        "--supervised",
+        action="store_true",
+        help="Not a denoiser but a network that corrects FBP images of one CT scan, for "
+        "--solver supervised. A reference to compare with; it is not ProCT.",
+    )
     about = parser.add_argument_group("written into the prior")
     about.add_argument("--name", help="Default: the name of OUT.")
     about.add_argument("--description", help="One line.")
@@ -67,10 +77,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     about.add_argument("--licence", help="Of the weights. Default: unknown.")
     add_settings(parser, "training", TrainingSettings)
     add_settings(parser, "run", RunSettings)
+    add_settings(parser, "the scan (with --supervised)", TrainedScan)
 
 
 def run(options: argparse.Namespace) -> int:
-    settings = TrainingSettings(**given(options, TrainingSettings))
+    settings, objective = _task(options)
     limits = RunSettings(**given(options, RunSettings))
     out = _output(options.output)
     device = choose_device(options.device or "auto")
@@ -86,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if options.validation:
         kept_apart = read_sources(options.validation, settings.modality)
         check_apart([*sources, *([phantoms] if phantoms else [])], kept_apart)
-        validation = Validation(kept_apart, settings.modality, limits.validation_slices)
+        validation = _validation(kept_apart, objective, settings, limits)
     everything = [*sources, *([phantoms] if phantoms else [])]
     trainer = Trainer(
         settings,
@@ -96,14 +107,14 @@ def run(options: argparse.Namespace) -> int:
         data_sha256(everything),
         folder,
         device,
+        objective,
     )
     resumed = trainer.resume(options.extend)
     if options.grow_from and not resumed:
         trainer.grow_from(load_prior_file(Path(options.grow_from)))
     origin = Origin(
         name=options.name or out.stem,
-        description=options.description
-        or f"Compact U-Net for {settings.modality.upper()} slices, trained as a denoiser.",
+        description=options.description or objective.description,
         training_data=options.training_data or ", ".join(s.name for s in everything),
         licence=options.licence or "unknown (see the training data)",
     )
@@ -113,6 +124,26 @@ def run(options: argparse.Namespace) -> int:
         export(trainer, origin, out)
         return DONE
     return _train(trainer, validation, origin, out)
+
+
+def _task(options: argparse.Namespace) -> tuple[TrainingSettings, Objective]:
+    """What is trained: a denoiser, or a network that corrects FBP images."""
+    values, scan = given(options, TrainingSettings), given(options, TrainedScan)
+    if options.supervised:
+        settings = TrainingSettings(**{"crop": 0, **values})
+        return settings, Correction(settings, TrainedScan(**scan))
+    if scan:
+        raise RequestError(f"{option_name(next(iter(scan)))} needs --supervised.")
+    settings = TrainingSettings(**values)
+    return settings, Denoising(settings)
+
+
+def _validation(
+    sources: list[Source], objective: Objective, settings: TrainingSettings, limits: RunSettings
+) -> Validation:
+    if isinstance(objective, Correction):
+        return CorrectionValidation(sources, objective, limits.validation_slices)
+    return Validation(sources, settings.modality, limits.validation_slices)
 
 
 def _output(text: str | None) -> Path:

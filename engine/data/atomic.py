@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
+from engine.data.file_lock import abandoned, lock_file
 from engine.errors import DualscopeError
 
 
 def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     """Let ``write`` fill a file beside ``path``, then rename it into place."""
+    remove_partials(path)
     try:
         descriptor, name = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=".partial"
@@ -24,6 +25,7 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
     partial = Path(name)
     try:
         with os.fdopen(descriptor, "w+b") as stream:  # some libraries read back what they write
+            lock_file(stream)
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
@@ -36,10 +38,15 @@ def write_atomic(path: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def remove_partials(path: Path) -> None:
-    """Clear what killed writers of ``path`` left behind; for its only writer to call."""
-    for partial in path.absolute().parent.glob(f".{glob.escape(path.name)}.*.partial"):
-        with contextlib.suppress(OSError):
-            partial.unlink()
+    """Clear what killed writers of ``path`` left behind; what a living one writes is locked."""
+    folder, beginning = path.absolute().parent, f".{path.name}."
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            partial = folder / name
+            if not name.startswith(beginning) or not name.endswith(".partial"):
+                continue
+            if not partial.is_dir() and abandoned(partial):
+                partial.unlink(missing_ok=True)
 
 
 def write_bytes_atomic(path: Path, content: bytes) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pydicom
 
 Vector = tuple[float, float, float]
+Stamp = tuple[int, int] | None  # size and time of a file; None when it cannot be seen
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class Dataset(ABC):
     warnings: list[str] = field(default_factory=list)
     placements: tuple[Placement, ...] | None = None
     headers: Callable[[int], pydicom.Dataset] | None = None
+    opened: tuple[Stamp, ...] = ()  # of the files, when they were opened
     _sha256: str | None = None
 
     def __len__(self) -> int:
@@ -96,11 +98,17 @@ class Dataset(ABC):
         self.facts.append(Fact(name, str(value), origin))
 
     def sha256(self) -> str:
-        """Of the files' contents, in order; computed when first asked for."""
+        """Of the files' contents, in order; computed when first asked for.
+
+        It vouches for what was read: files that have changed since they were opened are refused.
+        """
         if self._sha256 is None:
             digest = hashlib.sha256()
             for path in self.files:
                 digest.update(sha256_of(path).encode())
+            for path, stamp in zip(self.files, self.opened, strict=False):
+                if stamp_of(path) != stamp:
+                    raise RequestError(f"{path} has changed since it was opened: open it again.")
             self._sha256 = sha256_of(self.files[0]) if len(self.files) == 1 else digest.hexdigest()
         return self._sha256
 
@@ -184,6 +192,14 @@ class ImageDataset(Dataset):
             problem = simulate(source, settings, intensity, seed)
         problem.pixel_mm = self.pixel_mm or problem.pixel_mm
         return problem
+
+
+def stamp_of(path: Path) -> Stamp:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
 
 
 def sha256_of(path: Path) -> str:

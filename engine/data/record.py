@@ -19,6 +19,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from engine.data.atomic import write_bytes_atomic
+from engine.data.places import check_regular
 from engine.data.shared_record import shared_record
 from engine.errors import RequestError
 
@@ -43,6 +44,8 @@ class RunRecord:
     timings: dict[str, float] = field(default_factory=dict)
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
+    result_sha256: str = ""  # of the image; records of older versions have none
+    threads: int = 0  # of the processor: sums in another order have other bits; 0 if not known
 
     def write(self, path: Path) -> None:
         body = {"format": FORMAT, "format_version": FORMAT_VERSION, **self.content()}
@@ -56,6 +59,7 @@ class RunRecord:
     @classmethod
     def read(cls, path: Path) -> RunRecord:
         try:
+            check_regular(path)
             if path.stat().st_size > MAX_RECORD_BYTES:
                 raise RequestError(f"{path} is too large to be a run record.")
             body = json.loads(path.read_bytes())
@@ -114,6 +118,7 @@ class Checkpoint:
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         try:
+            check_regular(path)
             content = path.read_bytes()
             tensors = load_tensors(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

@@ -164,7 +164,8 @@ class SinogramDataset(Dataset):
         stray = int((wrong & ~dead).sum())
         if stray or dead.sum() > MOST_DEAD * dead.size:
             raise RequestError(
-                f"{self.description}: slice {number} (counted from 0) holds {int(wrong.sum())} values that are NaN "
+                f"{self.description}: slice {number} (counted from 0) holds "
+                f"{int(wrong.sum())} values that are NaN "
                 "or infinite."
             )
         if dead.any():

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from engine.data.dataset import Dataset, ImageDataset
+from engine.data.dataset import Dataset, ImageDataset, stamp_of
 from engine.data.input_options import InputOptions
+from engine.data.places import check_regular
 from engine.data.readers.dicom_magic import is_dicom
 from engine.data.shrink import shrunk
 from engine.errors import RequestError
@@ -60,9 +61,11 @@ def open_input(text: str, options: InputOptions | None = None) -> Dataset:
     path = Path(text)
     if not path.exists():
         raise RequestError(f"{text} does not exist.")
+    check_regular(path)
     dataset = find_reader(path)(path, options)
     if options.size is not None and isinstance(dataset, ImageDataset):
-        return shrunk(dataset, options.size)
+        dataset = shrunk(dataset, options.size)
+    dataset.opened = tuple(stamp_of(file) for file in dataset.files)
     return dataset
 
 

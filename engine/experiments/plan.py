@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import RequestError
 from engine.experiments.definition import Method, Scan
-from engine.experiments.request import Request
+from engine.experiments.request import Request, is_supervised
 from engine.experiments.sources import Source, Sources
-from engine.priors.catalogue import KINDS, find_prior
+from engine.priors.catalogue import KINDS, find_prior, list_supervised
 from engine.solvers.catalogue import SOLVERS, find_solver
 from engine.solvers.solver import Solver
 
@@ -42,7 +41,7 @@ def make_plan(request: Request, sources: Sources) -> Plan:
     left_out: dict[str, None] = {}  # in order, each sentence once
     cases: list[Case] = []
     modalities: dict[str, None] = {}
-    methods = _present(request.experiment.methods, left_out)
+    methods = _present(request, left_out)
     for scan in request.experiment.scans:
         modality = sources.modality(scan.modality)
         chosen = sources.chosen(modality)
@@ -74,14 +73,19 @@ def _cases_of(
     ]
 
 
-def _present(methods: Sequence[Method], left_out: dict[str, None]) -> list[Method]:
+def _present(request: Request, left_out: dict[str, None]) -> list[Method]:
     present = []
-    for method in methods:
+    for method in request.experiment.methods:
         name = method.variant.split(":")[0]
-        if name in SOLVERS:
-            present.append(method)
-        else:
+        if name not in SOLVERS:
             left_out[f"{method.label} is left out: there is no solver '{name}'."] = None
+        elif is_supervised(method) and request.network == "auto" and not list_supervised("CT"):
+            left_out[
+                f"{method.label} is left out: there is no network in the box. Train one with "
+                "'dualscope prior train --supervised' and name it with --network."
+            ] = None
+        else:
+            present.append(method)
     return present
 
 

@@ -9,9 +9,14 @@ from typing import Any
 from engine.errors import RequestError
 from engine.experiments.definition import Experiment, Method, Scan
 from engine.job import Job
-from engine.solvers.catalogue import parse_variant
+from engine.solvers.catalogue import SOLVERS, parse_variant
 
 QUICK_NFE_DIVISOR, QUICK_CG_ITERATIONS = 10, 10
+
+
+def is_supervised(method: Method) -> bool:
+    solver = SOLVERS.get(method.variant.split(":")[0])
+    return solver is not None and solver.supervised
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class Request:
     nfe: int | None = None
     cg_iterations: int | None = None
     quick: bool = False
+    network: str = "auto"  # of the methods trained for one scan
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -39,6 +45,12 @@ class Request:
             raise RequestError(f"--nfe is not for {self.experiment.name}: it varies the budget.")
         if self.slices is not None and not self.inputs:
             raise RequestError("--slices needs an INPUT; --count sets the number of phantoms.")
+        if self.network != "auto" and not self.has_supervised:
+            raise RequestError(f"--network is not for {self.experiment.name}: nothing uses it.")
+
+    @property
+    def has_supervised(self) -> bool:
+        return any(is_supervised(method) for method in self.experiment.methods)
 
     @property
     def slice_count(self) -> int:
@@ -73,13 +85,15 @@ class Request:
             solver=solver.name,
             preset=scan.preset,
             settings=settings,
-            prior=self.prior,
+            prior=self.network if solver.supervised else self.prior,
             seed=self.seed,
             device=self.device,
         )
 
     def to_dict(self) -> dict[str, Any]:
         values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if not self.has_supervised:
+            del values["network"]
         return values | {
             "experiment": self.experiment.name,
             "inputs": list(self.inputs),

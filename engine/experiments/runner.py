@@ -15,12 +15,15 @@ from engine.data.writers.outputs import physical_array
 from engine.data.writers.picture import windowed_png
 from engine.data.writers.window import default_window
 from engine.device import choose_device
+from engine.errors import RequestError
+from engine.experiments.figures import write_figures
 from engine.experiments.measure import Tick, one_iteration, whole_run
-from engine.experiments.plan import Case, Plan
-from engine.experiments.request import Request
+from engine.experiments.plan import Case, Plan, make_plan
+from engine.experiments.request import Request, is_supervised
 from engine.experiments.side_by_side import side_by_side
 from engine.experiments.sources import Source, Sources
 from engine.experiments.store import Row, Store
+from engine.experiments.summary import summarise
 from engine.job import Prepared, prepare, versions
 from engine.priors.catalogue import load_prior
 from engine.problem import Problem
@@ -34,22 +37,45 @@ Progress = Callable[[Case, float, str], None]
 def identity(request: Request, sources: Sources, plan: Plan) -> dict[str, Any]:
     """All that the numbers depend on: a file of results belongs to exactly one of these."""
     used = {case.source.input: sources.dataset(case.source.input) for case in plan.cases}
+    priors = {m: load_prior(request.prior, m).info.to_dict() for m in plan.modalities}
+    if any(is_supervised(method) for case in plan.cases for method in case.methods):
+        priors["supervised"] = load_prior(request.network, "CT", supervised=True).info.to_dict()
     return {
         "settings": request.to_dict() | {"device": str(choose_device(request.device))},
         "input_sha256": {name: dataset.sha256() for name, dataset in used.items()},
-        "priors": {m: load_prior(request.prior, m).info.to_dict() for m in plan.modalities},
+        "priors": priors,
         "versions": versions(),
     }
 
 
+def open_runner(request: Request, folder: Path, overwrite: bool = False) -> Runner:
+    """Everything read, planned and found fit; what an earlier start has done is kept."""
+    sources = Sources(request)
+    plan = make_plan(request, sources)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"Cannot make the folder {folder}: {error.strerror}.") from error
+    experiment = request.experiment
+    path = folder / f"{experiment.name}.json"
+    store = Store(path, identity(request, sources, plan), overwrite)
+    store.about = {"question": experiment.question, "complete": False, "left_out": plan.left_out}
+    return Runner(request, sources, plan, store, folder)
+
+
 class Runner:
-    """One experiment; ``folder`` also receives the pictures of the first slice."""
+    """One experiment; ``folder`` also receives the pictures of the first slice.
+
+    ``kept`` is called after every case that is on the disk.
+    """
 
     def __init__(
         self, request: Request, sources: Sources, plan: Plan, store: Store, folder: Path
     ) -> None:
         self.request, self.sources, self.plan, self.store = request, sources, plan, store
+        self.folder = folder
         self.pictures = folder / f"{request.experiment.name}-images"
+        self.kept: Callable[[], None] = lambda: None
         self._problem: tuple[str, Source, Problem] | None = None
 
     @staticmethod
@@ -67,6 +93,17 @@ class Runner:
             if control.cancelled or rows is None:
                 return
             self.store.add(self.key(case), [self._named(case, row) for row in rows])
+            self.kept()
+
+    def conclude(self) -> tuple[list[Row], list[Path]]:
+        """The table and the files of what is done, whether that is all or not."""
+        table = summarise(self.request.experiment, self.store.rows)
+        self.store.about |= {"complete": not self.remaining(), "table": table}
+        self.store.write()
+        figures = write_figures(
+            self.request.experiment, self.store.rows, self.folder, self.pictures
+        )
+        return table, [self.store.path, *figures]
 
     def _rows(self, case: Case, control: RunControl, tick: Tick) -> list[Row] | None:
         prepared = [self.prepared(case, number) for number in range(len(case.methods))]

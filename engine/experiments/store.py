@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from engine.data.atomic import remove_partials, write_bytes_atomic
+from engine.data.places import check_regular
 from engine.data.record import MAX_RECORD_BYTES, plain
 from engine.errors import RequestError
 
 FORMAT, FORMAT_VERSION = "dualscope-experiment", 1
+PICTURE = re.compile(r"\w[\w.-]*\.png")  # a name as the runner gives it, no path
 Row = dict[str, Any]
 
 
@@ -27,6 +30,7 @@ class Store:
 
     def _read(self) -> dict[str, list[Row]]:
         try:
+            check_regular(self.path)
             if self.path.stat().st_size > MAX_RECORD_BYTES:
                 raise RequestError(f"{self.path} is too large to hold an experiment.")
             body = json.loads(self.path.read_bytes())
@@ -43,7 +47,7 @@ class Store:
                 "name another folder with -o, or --overwrite it."
             )
         rows = body.get("cases")
-        if not isinstance(rows, dict) or not all(isinstance(part, list) for part in rows.values()):
+        if not isinstance(rows, dict) or not all(map(_usable, rows.values())):
             raise RequestError(f"{self.path} is damaged: its cases cannot be used.")
         return rows
 
@@ -69,6 +73,17 @@ class Store:
             "cases": self.rows,
         }
         write_bytes_atomic(self.path, json.dumps(body, indent=1, allow_nan=False).encode())
+
+
+def _usable(rows: Any) -> bool:
+    """Rows whose pictures are files in the experiment's own folder."""
+    return isinstance(rows, list) and all(
+        isinstance(row, dict)
+        and all(
+            PICTURE.fullmatch(str(row[name])) for name in ("picture", "reference") if name in row
+        )
+        for row in rows
+    )
 
 
 def _short(value: Any) -> str:

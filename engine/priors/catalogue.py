@@ -8,12 +8,15 @@ from engine.errors import RequestError
 from engine.paths import RESOURCES
 from engine.priors.gaussian import GaussianPrior
 from engine.priors.prior import IntensityMap, Prior
+from engine.priors.trained_scan import trained_scan
 from engine.priors.tv import TVPrior
 
 ANALYTIC = ("tv", "gaussian")
 # The trained prior that 'auto' takes, when it is there.
 BEST = {"CT": "ct-small", "MR": "mr-small"}
 KINDS = {"CT": "hu", "MR": "mr"}
+# Networks for one scan, which denoise nothing: 'auto' of --solver supervised, and no other's.
+SUPERVISED = {"CT": "svct20-unet"}
 
 
 def bundled() -> dict[str, Path]:
@@ -28,12 +31,44 @@ def list_priors(modality: str) -> list[str]:
     return sorted(trained, key=lambda name: name != BEST[modality]) + list(ANALYTIC)
 
 
-def load_prior(name: str, modality: str) -> Prior:
-    """A prior by name or file; 'auto' is the best there is for the modality."""
-    prior = find_prior(list_priors(modality)[0] if name == "auto" else name, modality)
+def list_supervised(modality: str) -> list[str]:
+    """Names of bundled networks for --solver supervised."""
+    return [name for name in bundled() if name == SUPERVISED.get(modality)]
+
+
+def load_prior(name: str, modality: str, supervised: bool | None = False) -> Prior:
+    """A prior by name or file; 'auto' is the best there is for the modality.
+
+    ``supervised`` asks for a network that corrects FBP images in place of a denoiser; with None,
+    for a method that uses neither, both will do.
+    """
+    if name == "auto":
+        name = _best(modality, bool(supervised))
+    prior = find_prior(name, modality)
     if prior.info.intensity.kind != KINDS[modality]:
         raise RequestError(f"--prior {name} is not for {modality} images.")
+    corrects = trained_scan(prior.info) is not None
+    if corrects and supervised is False:
+        raise RequestError(
+            f"{name} was trained to correct FBP images, not to denoise: "
+            "use it with --solver supervised."
+        )
+    if supervised and not corrects:
+        raise RequestError(
+            f"{name} was trained to denoise, not to correct FBP images: --solver "
+            "supervised needs a network from 'dualscope prior train --supervised'."
+        )
     return prior
+
+
+def _best(modality: str, supervised: bool) -> str:
+    names = list_supervised(modality) if supervised else list_priors(modality)
+    if not names:
+        raise RequestError(
+            "There is no supervised network in the box: train one with 'dualscope prior train "
+            "--supervised' and name it with --prior."
+        )
+    return names[0]
 
 
 def find_prior(name: str, modality: str) -> Prior:

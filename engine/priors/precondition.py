@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from engine.errors import RequestError
 from engine.priors.discrete_schedule import check_schedule, sigmas, step_of
+from engine.priors.trained_scan import TrainedScan
 
 
 class Preconditioned(nn.Module, ABC):
@@ -176,6 +177,28 @@ class DiscretePreconditioned(Preconditioned):
         return out
 
 
+class DirectPreconditioned(Preconditioned):
+    """No denoiser: the image is x + sd F(x / sd, 0), where x is the FBP image of one kind of scan.
+
+    The network learns the error of the FBP image; at first it has none to take away. ``scan``
+    says what it was trained for; sigma means nothing here.
+    """
+
+    def __init__(self, model: nn.Module, sigma_data: float, scan: dict[str, Any]) -> None:
+        super().__init__(model, sigma_data)
+        self.scan = scan
+
+    @classmethod
+    def check_kwargs(cls, kwargs: dict[str, Any]) -> None:
+        if set(kwargs) != {"scan"} or not isinstance(kwargs["scan"], dict):
+            raise RequestError("This preconditioning needs the 'scan' it was trained for.")
+        TrainedScan.from_dict(kwargs["scan"])
+
+    def denoise(self, x: Tensor, sigma: Tensor) -> Tensor:
+        sd = self.sigma_data
+        return x + sd * self.network(x / sd, torch.zeros_like(sigma))
+
+
 PRECONDITIONINGS: dict[str, type[Preconditioned]] = {
     "edm": EDMPreconditioned,
     "edm-v": NegatedEDMPreconditioned,
@@ -183,6 +206,7 @@ PRECONDITIONINGS: dict[str, type[Preconditioned]] = {
     "ve": VEPreconditioned,
     "iddpm": IDDPMPreconditioned,
     "discrete": DiscretePreconditioned,
+    "direct": DirectPreconditioned,
 }
 
 

@@ -30,6 +30,7 @@ FORMAT, VERSION = "dualscope-prior", "1.1"
 READABLE_VERSIONS = ("1", VERSION)
 LARGEST_FILE_BYTES = 4 << 30
 LONGEST_TEXT = 200_000
+LONGEST_REASON = 500  # of a refusal, which may quote the file
 DTYPES = {"F16": torch.float16, "BF16": torch.bfloat16, "F32": torch.float32}
 
 
@@ -247,5 +248,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split()).rstrip(".")
+    text = " ".join(str(error).split())[:LONGEST_REASON].rstrip(".")
     return f"{text}."

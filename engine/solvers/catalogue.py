@@ -15,16 +15,31 @@ from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir
 from engine.solvers.sitcom import Sitcom
 from engine.solvers.solver import Solver
+from engine.solvers.supervised import Supervised
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (DcPnpdp, Diffpir, Ddnm, Dds, Daps, Sitcom, FBP, ZeroFilled, SIRT, CGTikhonov, TV)
+    for solver in (
+        DcPnpdp,
+        Diffpir,
+        Ddnm,
+        Dds,
+        Daps,
+        Sitcom,
+        Supervised,
+        FBP,
+        ZeroFilled,
+        SIRT,
+        CGTikhonov,
+        TV,
+    )
 }
 
 
 def find_solver(name: str) -> Solver:
     if name not in SOLVERS:
-        raise RequestError(f"--solver '{name}' is not known: choose one of {', '.join(SOLVERS)}.")
+        known = ", ".join(SOLVERS)
+        raise RequestError(f"--solver '{name[:60]}' is not known: choose one of {known}.")
     return SOLVERS[name]()
 
 

@@ -35,6 +35,7 @@ class Solver(ABC):
     label: ClassVar[str]
     settings_class: ClassVar[type[Settings]]
     needs_prior: ClassVar[bool] = True
+    supervised: ClassVar[bool] = False  # its prior is a network for one scan, not a denoiser
     modalities: ClassVar[tuple[str, ...]] = ("CT", "MR")
 
     @abstractmethod

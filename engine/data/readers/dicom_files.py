@@ -44,10 +44,18 @@ def walk_folder(folder: Path) -> Iterator[Path]:
         folders.sort()
         for name in sorted(names):
             path = Path(root, name)
-            if name.upper() == "DICOMDIR" or not path.is_file():
+            if name.upper() == "DICOMDIR" or not _is_file(path):
                 continue
             if is_dicom(path) or name.lower().endswith(SUFFIXES):
                 yield path
+
+
+def _is_file(path: Path) -> bool:
+    """False also for what may not even be looked at."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def is_directory_file(path: Path) -> bool:

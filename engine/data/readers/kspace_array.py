@@ -23,7 +23,7 @@ EXAMPLES = {
 def open_kspace_array(
     array: np.ndarray, path: Path, options: InputOptions, maps: np.ndarray | None = None
 ) -> KspaceDataset:
-    """``array`` may be mapped or any object with shape, dtype and slicing; read per slice.
+    """``array`` may be any object with shape, dtype and slicing; read per slice.
 
     ``maps`` are sensitivities with the same axes, when there are any.
     """

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from engine.data.input_options import InputOptions
+from engine.data.readers.file_array import FileArray
 from engine.data.readers.sinogram_array import open_sinogram_array
 from engine.data.readers.slices import by_slices
 from engine.data.scan_geometry import Scan
@@ -25,7 +26,7 @@ MAX_TILT_BYTES = 1 << 20
 
 
 def open_mrc(path: Path, options: InputOptions) -> SinogramDataset:
-    stack, pitch_mm = _map(path)
+    stack, pitch_mm = _sections(path)
     described = describe(path, options)
     axes = described.options.axes or AXES
     _, views, detectors = by_slices(stack, path.name, ("slice", "view", "detector"), axes).shape
@@ -44,8 +45,8 @@ def open_mrc(path: Path, options: InputOptions) -> SinogramDataset:
     )
 
 
-def _map(path: Path) -> tuple[np.ndarray, float | None]:
-    """The sections ``[z, y, x]``, mapped, and the pixel size."""
+def _sections(path: Path) -> tuple[FileArray, float | None]:
+    """The sections ``[z, y, x]``, read when asked for, and the pixel size."""
     try:
         size = path.stat().st_size
         with path.open("rb") as stream:
@@ -72,7 +73,7 @@ def _map(path: Path) -> tuple[np.ndarray, float | None]:
     width = float(np.frombuffer(header, order + "f4")[10])
     usable = columns > 0 and math.isfinite(width) and width > 0
     pitch_mm = width / columns * ANGSTROM_MM if usable else None
-    return np.memmap(path, dtype, "r", offset=start, shape=(nz, ny, nx)), pitch_mm
+    return FileArray(path, dtype, (nz, ny, nx), start), pitch_mm
 
 
 def _byte_order(header: bytes) -> str:

@@ -12,22 +12,22 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
+from engine.data.readers.file_array import FileArray
 from engine.errors import RequestError
 
 MAX_BYTES = 1 << 30
 MAX_MEMBERS = 1000
 
 
-def read_npy(path: Path) -> np.ndarray:
-    """Mapped, not read: slices come from the disk when they are used."""
+def read_npy(path: Path) -> FileArray:
+    """Opened, not read: slices come from the disk when they are used."""
     try:
         with path.open("rb") as stream:
             shape, fortran, dtype = _header(stream)
             start = stream.tell()
-        # compared here: the product inside np.memmap may overflow
         if start + math.prod(shape) * dtype.itemsize > path.stat().st_size or dtype.hasobject:
             raise ValueError("the array is not in the file")
-        return np.memmap(path, dtype, "r", start, shape, "F" if fortran else "C")
+        return FileArray(path, dtype, shape, start, fortran)
     except PermissionError as error:
         raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     except (OSError, ValueError, EOFError, OverflowError, TypeError, MemoryError) as error:

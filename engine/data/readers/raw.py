@@ -11,6 +11,7 @@ import numpy as np
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
 from engine.data.readers.arrays import open_array
+from engine.data.readers.file_array import FileArray
 from engine.data.sidecar import describe
 from engine.errors import RequestError
 
@@ -32,7 +33,7 @@ def open_raw(path: Path, options: InputOptions) -> Dataset:
                 f"{path.name} has {size} bytes, and {described.shape} values of "
                 f"{described.dtype} are {wanted}."
             )
-        array = np.memmap(path, dtype, "r", shape=described.shape)
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise RequestError(f"{path} cannot be read.") from error
+    array = FileArray(path, dtype, described.shape)
     return open_array(array, path, options, partial(open_raw, path))

@@ -12,7 +12,7 @@ MAX_VALUES = 1 << 28  # of one slice
 
 
 class Indexable(Protocol):
-    """What slices are taken from: an array, a mapped file, or a file read when asked."""
+    """What slices are taken from: an array, or a file read when asked."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...

@@ -8,6 +8,8 @@ two, which the derivation text names.
 
 from __future__ import annotations
 
+import contextlib
+import glob
 import math
 import os
 import re
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydicom.dataset import Dataset
 
+from engine.data.file_lock import ROOM_LOCK, abandoned, lock_file
 from engine.data.writers.dicom_copy import number_of
 from engine.data.writers.dicom_deidentify import UidMap
 from engine.data.writers.dicom_file import write_dataset
@@ -140,11 +143,16 @@ def scaled_window(window: tuple[float, float], scale: float) -> tuple[float, flo
 @contextmanager
 def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     """A folder to fill, which takes its name when all went well and vanishes when not."""
+    recover(folder)
     check_replaceable(folder, overwrite)
     try:
-        with tempfile.TemporaryDirectory(
-            dir=folder.absolute().parent, prefix=f".{folder.name}.", suffix=".partial"
-        ) as room:
+        with (
+            tempfile.TemporaryDirectory(
+                dir=folder.absolute().parent, prefix=f".{folder.name}.", suffix=".partial"
+            ) as room,
+            Path(room, ROOM_LOCK).open("wb") as lock,
+        ):
+            lock_file(lock)
             fresh, old = Path(room, "new"), Path(room, "old")
             fresh.mkdir()
             yield fresh
@@ -159,6 +167,17 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
             shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise DualscopeError(f"Cannot write {folder}: {error.strerror}.") from error
+
+
+def recover(folder: Path) -> None:
+    """Clear what killed writers left; a series taken aside by one goes back to its place."""
+    for room in folder.absolute().parent.glob(f".{glob.escape(folder.name)}.*.partial"):
+        with contextlib.suppress(OSError):
+            if not room.is_dir() or not abandoned(room):
+                continue
+            if not folder.exists() and (room / "old").is_dir():
+                os.replace(room / "old", folder)
+            shutil.rmtree(room, ignore_errors=True)
 
 
 def check_replaceable(folder: Path, overwrite: bool) -> None:

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 MAX_DESCRIPTION = 1024  # of a short text (ST)
 MAX_LABEL = 64  # of a long string (LO)
-NOT_ITERATIVE = {"fbp": ("113962", "Filtered Back Projection"), "zero-filled": None}
+NOT_ITERATIVE = {
+    "fbp": ("113962", "Filtered Back Projection"),
+    "zero-filled": None,
+    "supervised": None,
+}
 ITERATIVE = ("113963", "Iterative Reconstruction")
 
 

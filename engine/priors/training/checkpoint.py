@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 
 from engine.data.atomic import write_atomic
+from engine.data.places import check_regular
 from engine.errors import RequestError
 
 FILE_NAME = "checkpoint.pt"
@@ -52,9 +52,10 @@ def read_checkpoint(folder: Path) -> dict[str, Any] | None:
     path = folder / FILE_NAME
     if not path.exists():
         return None
+    check_regular(path)
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+    except Exception as error:  # torch's reader lets out whatever a damaged file makes of it
         raise RequestError(f"{path} is not a training checkpoint: remove it to begin.") from error
     if not isinstance(state, dict) or "settings" not in state or "step" not in state:
         raise RequestError(f"{path} is not a training checkpoint: remove it to begin.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import torch
 from engine.data.atomic import write_bytes_atomic
 from engine.priors.safetensors_file import PriorHeader, save_prior
 from engine.priors.training.data import Source
-from engine.priors.training.loop import ARCHITECTURE, PRECONDITIONING, Trainer
+from engine.priors.training.loop import ARCHITECTURE, Trainer
 from engine.priors.training.report import model_card, write_loss_plot
 
 
@@ -38,17 +37,14 @@ def data_sha256(sources: list[Source]) -> str:
 
 def export(trainer: Trainer, origin: Origin, path: Path) -> None:
     """Write OUT.safetensors, OUT.md and OUT.png from the averaged weights."""
-    settings = trainer.settings
-    # three standard deviations each way hold 99.7 % of what was seen
-    low, high = (math.exp(settings.p_mean + k * settings.p_std) for k in (-3, 3))
+    settings, objective = trainer.settings, trainer.objective
     average = trainer.average.values
-    source = json.dumps([settings.to_dict(), trainer.data_sha256, trainer.step])
+    source = json.dumps([trainer.described(), trainer.data_sha256, trainer.step])
     count = sum(value.numel() for value in average.values())
     card = model_card(
         origin.name,
         origin.description,
-        settings,
-        trainer.history,
+        trainer,
         {
             "Training data": origin.training_data,
             "Licence": origin.licence,
@@ -56,7 +52,7 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
             "Steps": f"{trainer.step:,} of {settings.batch} images",
             "Training time": f"{trainer.seconds / 3600:.2f} h",
             "Trained with": f"torch {torch.__version__} on {trainer.device.type}",
-            "Noise levels": f"{low:.2g} to {high:.2g}",
+            **objective.facts(),
             "Standard deviation of clean pixels": f"{trainer.denoiser.sigma_data:g}",
         },
     )
@@ -64,10 +60,11 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
         name=origin.name,
         architecture=ARCHITECTURE,
         architecture_kwargs=settings.network_kwargs(),
-        preconditioning=PRECONDITIONING,
+        preconditioning=objective.preconditioning,
+        preconditioning_kwargs=objective.preconditioning_kwargs,
         sigma_data=trainer.denoiser.sigma_data,
-        sigma_min=float(f"{low:.2g}"),
-        sigma_max=float(f"{high:.2g}"),
+        sigma_min=objective.sigma_range[0],
+        sigma_max=objective.sigma_range[1],
         channels=settings.channels,
         intensity=settings.intensity.to_dict(),
         native_size=settings.size,
@@ -79,4 +76,4 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
     )
     save_prior(path, header, average)
     write_bytes_atomic(path.with_suffix(".md"), card.encode())
-    write_loss_plot(path.with_suffix(".png"), trainer.history)
+    write_loss_plot(path.with_suffix(".png"), trainer.history, objective.heading)

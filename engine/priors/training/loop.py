@@ -22,14 +22,16 @@ from engine.priors.precondition import Preconditioned, precondition
 from engine.priors.training.checkpoint import History, read_checkpoint, write_checkpoint
 from engine.priors.training.data import Sampler
 from engine.priors.training.grow import grow
-from engine.priors.training.loss import WeightAverage, edm_loss, sample_sigma
+from engine.priors.training.loss import WeightAverage
+from engine.priors.training.objective import Denoising, Objective
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
 
-ARCHITECTURE, PRECONDITIONING = "compact-unet", "edm"
+ARCHITECTURE = "compact-unet"
 LOSS_WINDOW = 50
 # settings that may change when a run is extended: the network and the data units may not
 FIXED = (
+    "supervised",
     "modality",
     "widths",
     "blocks",
@@ -44,7 +46,7 @@ FIXED = (
 def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
     """Checkpoints older than phase alignment did without it, as every CT network does."""
     aligned = settings["modality"] == "mr" and settings.get("align_phase", False)
-    return {**settings, "align_phase": aligned}
+    return {"supervised": False, **settings, "align_phase": aligned}
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,10 @@ class Trainer:
         data_sha256: str,
         folder: Path,
         device: torch.device | str = "cpu",
+        objective: Objective | None = None,
     ) -> None:
         self.settings, self.run, self.sampler = settings, run, sampler
+        self.objective = objective or Denoising(settings)
         self.folder, self.device = folder, torch.device(device)
         self.data_sha256 = data_sha256
         self.step = self.start = 0
@@ -91,7 +95,10 @@ class Trainer:
 
     def _new_denoiser(self, sigma_data: float) -> Preconditioned:
         network = build_network(ARCHITECTURE, self.settings.network_kwargs())
-        denoiser = precondition(PRECONDITIONING, network, sigma_data)
+        objective = self.objective
+        denoiser = precondition(
+            objective.preconditioning, network, sigma_data, objective.preconditioning_kwargs
+        )
         return denoiser.to(self.device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def grow_from(self, prior: NetworkPrior) -> None:
@@ -101,11 +108,15 @@ class Trainer:
 
     # -- saving and resuming
 
+    def described(self) -> dict[str, Any]:
+        """All settings that decide the outcome."""
+        return {**self.settings.to_dict(), **self.objective.to_dict()}
+
     def save(self) -> None:
         write_checkpoint(
             self.folder,
             {
-                "settings": json.dumps(self.settings.to_dict()),
+                "settings": json.dumps(self.described()),
                 "data_sha256": self.data_sha256,
                 "step": self.step,
                 "start": self.start,
@@ -126,6 +137,15 @@ class Trainer:
         state = read_checkpoint(self.folder)
         if state is None:
             return False
+        try:
+            self._take(state, extend)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise RequestError(
+                f"The checkpoint in {self.folder} is damaged: remove it to begin anew."
+            ) from error
+        return True
+
+    def _take(self, state: dict[str, Any], extend: bool) -> None:
         self._check_same(state, extend)
         self.denoiser.load_state_dict(state["denoiser"])
         for name, value in self.average.values.items():
@@ -138,10 +158,9 @@ class Trainer:
         self.optimizer.load_state_dict(state["optimizer"])
         for group in self.optimizer.param_groups:
             group["weight_decay"] = self.settings.weight_decay
-        return True
 
     def _check_same(self, state: dict[str, Any], extend: bool) -> None:
-        old, new = _comparable(json.loads(state["settings"])), _comparable(self.settings.to_dict())
+        old, new = _comparable(json.loads(state["settings"])), _comparable(self.described())
         differing = [name for name in new if old.get(name) != new[name]]
         refused = [name for name in differing if name in FIXED or not extend]
         where = f"the checkpoint in {self.folder}"
@@ -187,11 +206,9 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         clean, generator = self.sampler.batch(self.step)
-        settings = self.settings
-        sigma = sample_sigma(settings.batch, settings.p_mean, settings.p_std, generator)
-        noise = torch.randn(clean.shape, generator=generator)
+        example = [t.to(self.device) for t in self.objective.example(clean, generator)]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self._bf16()):
-            loss = edm_loss(self.denoiser, *(t.to(self.device) for t in (clean, sigma, noise)))
+            loss = self.objective.loss(self.denoiser, *example)
         if not loss.isfinite():
             raise DualscopeError(
                 f"Training diverged at step {self.step}: the last checkpoint is kept; "
@@ -199,7 +216,7 @@ class Trainer:
             )
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), settings.clip_norm)
+        torch.nn.utils.clip_grad_norm_(self.denoiser.parameters(), self.settings.clip_norm)
         self.optimizer.step()
         self.average.update(self.denoiser, self.step)
         return loss.item()
@@ -214,7 +231,7 @@ class Trainer:
         denoiser.load_state_dict(self.average.values)
         return denoiser.eval().requires_grad_(False)
 
-    def validate(self, validation: Validation) -> dict[float, float]:
+    def validate(self, validation: Validation) -> dict[str, float]:
         psnr = validation.psnr(self.averaged())
-        self.history.validations.append((self.step, {f"{s:g}": v for s, v in psnr.items()}))
+        self.history.validations.append((self.step, psnr))
         return psnr

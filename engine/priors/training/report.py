@@ -13,8 +13,7 @@ from PIL import Image, ImageDraw
 
 from engine.data.atomic import write_atomic
 from engine.priors.training.checkpoint import History
-from engine.priors.training.loop import Progress
-from engine.priors.training.settings import TrainingSettings
+from engine.priors.training.loop import Progress, Trainer
 
 SHOWN_SIGMAS = ("0.1", "0.2", "0.5")
 LOG_SECONDS = 30.0
@@ -54,8 +53,9 @@ class ProgressLine:
         parts = [f"step {now.step}/{now.steps}", f"loss {self.loss:.4f}", f"{speed:.2f} it/s", left]
         if validation:
             known = [s for s in SHOWN_SIGMAS if s in validation]
-            figures = "/".join(f"{validation[s]:.2f}" for s in known)
-            parts.append(f"val {figures} dB at sigma {'/'.join(known)}")
+            figures = "/".join(f"{validation[s]:.2f}" for s in known or validation)
+            at = f"at sigma {'/'.join(known)}" if known else f"({'/'.join(validation)})"
+            parts.append(f"val {figures} dB {at}")
         return "  ".join(parts)
 
 
@@ -64,7 +64,9 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{second:02d}"
 
 
-def write_loss_plot(path: Path, history: History, size: tuple[int, int] = (900, 480)) -> None:
+def write_loss_plot(
+    path: Path, history: History, heading: str = "sigma", size: tuple[int, int] = (900, 480)
+) -> None:
     """Loss (log scale) over steps, as means of 50 steps and of 500, and the validation PSNR."""
     image = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(image)
@@ -78,15 +80,15 @@ def write_loss_plot(path: Path, history: History, size: tuple[int, int] = (900, 
     _panel(draw, (10, 10, half, size[1] - 20), "training loss (log scale)", curves, log=True)
     colours = ("#5e3c99", "#1f5fa8", "#1b9e77", "#c08000", "#d95f02", "#c02020", "#800000")
     validation = [
-        ([(float(step), psnr[sigma]) for step, psnr in history.validations], colour, sigma)
-        for sigma, colour in zip(_sigmas(history), colours, strict=False)
+        ([(float(step), psnr[name]) for step, psnr in history.validations], colour, name)
+        for name, colour in zip(_validated(history), colours, strict=False)
     ]
     box = (half + 10, 10, size[0] - 10, size[1] - 20)
-    _panel(draw, box, "validation PSNR in dB, by sigma", validation, log=False)
+    _panel(draw, box, f"validation PSNR in dB, by {heading}", validation, log=False)
     write_atomic(path, lambda stream: image.save(stream, format="PNG"))
 
 
-def _sigmas(history: History) -> list[str]:
+def _validated(history: History) -> list[str]:
     return list(history.validations[-1][1]) if history.validations else []
 
 
@@ -130,14 +132,9 @@ def _panel(
             draw.text((placed[-1][0] - 30, placed[-1][1] + 4), label, fill=colour)
 
 
-def model_card(
-    name: str,
-    description: str,
-    settings: TrainingSettings,
-    history: History,
-    facts: dict[str, str],
-) -> str:
+def model_card(name: str, description: str, trainer: Trainer, facts: dict[str, str]) -> str:
     """The prior's description in Markdown; ``facts`` are rows of its first table."""
+    history, objective = trainer.history, trainer.objective
     lines = [f"# {name}", "", description, ""]
     lines += ["Research use only: not a medical device.", "", "| | |", "|---|---|"]
     lines += [f"| {key} | {value} |" for key, value in facts.items()]
@@ -145,13 +142,13 @@ def model_card(
         step, psnr = history.validations[-1]
         measure = (
             "HU clipped to +-800, data range 1600 HU"
-            if settings.modality == "ct"
+            if trainer.settings.modality == "ct"
             else "complex error, peak 1 = the 0.99 quantile of the magnitude"
         )
         lines += ["", "## Validation", ""]
-        lines += [f"Denoising PSNR on slices kept apart, after step {step} ({measure}).", ""]
-        lines += ["| sigma | PSNR (dB) |", "|---|---|"]
-        lines += [f"| {sigma} | {value:.2f} |" for sigma, value in psnr.items()]
+        lines += [f"{objective.validated} on slices kept apart, after step {step} ({measure}).", ""]
+        lines += [f"| {objective.heading} | PSNR (dB) |", "|---|---|"]
+        lines += [f"| {row} | {value:.2f} |" for row, value in psnr.items()]
     lines += ["", "## Training settings", "", "| setting | value |", "|---|---|"]
-    lines += [f"| {key} | {value} |" for key, value in settings.to_dict().items()]
+    lines += [f"| {key} | {value} |" for key, value in trainer.described().items()]
     return "\n".join(lines) + "\n"

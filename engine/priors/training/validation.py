@@ -39,19 +39,23 @@ class Validation:
         return x[None]
 
     @torch.inference_mode()
-    def psnr(self, denoiser: Preconditioned) -> dict[float, float]:
+    def psnr(self, denoiser: Preconditioned) -> dict[str, float]:
         """Mean PSNR in dB for each noise level."""
         device = next(denoiser.parameters()).device
         result = {}
         for level, sigma in enumerate(SIGMAS):
-            values = []
+            outputs = []
             for index, clean in enumerate(self.images):
                 generator = make_generator(index, stream=level)
                 noise = torch.randn(clean.shape, generator=generator)
-                out = denoiser((clean + sigma * noise).to(device), sigma).cpu()
-                values.append(self._psnr(out, clean))
-            result[sigma] = round(float(np.mean(values)), 3)
+                outputs.append(denoiser((clean + sigma * noise).to(device), sigma).cpu())
+            result[f"{sigma:g}"] = self.mean_psnr(outputs)
         return result
+
+    def mean_psnr(self, outputs: list[Tensor]) -> float:
+        """Over the slices, of one output for each."""
+        pairs = zip(outputs, self.images, strict=True)
+        return round(float(np.mean([self._psnr(out, clean) for out, clean in pairs])), 3)
 
     def _psnr(self, out: Tensor, clean: Tensor) -> float:
         if self.modality == "ct":

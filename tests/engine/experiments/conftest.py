@@ -1,7 +1,10 @@
 """Two tiny inputs and a folder of their own for every experiment."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from supervised_files import write_network
 
 from engine.cli import main
 from engine.data.phantoms import brain_mr, ct_phantom
@@ -27,6 +30,7 @@ def own_folder(tmp_path, monkeypatch, phantoms):
     monkeypatch.setenv("DUALSCOPE_STATE", str(tmp_path / "state"))
     np.save("ct.npy", phantoms[0])
     np.save("mr.npy", phantoms[1])
+    write_network(Path("net.safetensors"))
 
 
 @pytest.fixture

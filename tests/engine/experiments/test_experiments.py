@@ -8,6 +8,7 @@ from experiment_files import all_rows, body
 from PIL import Image
 
 from engine.cli import main
+from engine.experiments import plan
 from engine.experiments.catalogue import EXPERIMENTS
 from engine.experiments.definition import Method
 from engine.experiments.plan import make_plan
@@ -18,7 +19,7 @@ from engine.job import Job, make_run, prepare
 from engine.solvers.catalogue import parse_variant
 
 # budgets beyond --quick, where a tenth is still long for a test
-MORE = {"table1": ["--nfe", "11"]}
+MORE = {"table1": ["--nfe", "11"], "supervised": ["--network", "net.safetensors"]}
 
 
 def refused(capsys, *arguments):
@@ -124,6 +125,10 @@ def test_the_numbers_are_those_of_a_direct_run(experiment):
         ["ablation", "--device", "abacus"],
         ["ablation", "mr.npy"],
         ["nfe-sweep", "--nfe", "5"],
+        ["ablation", "--network", "net.safetensors"],
+        ["ablation", "ct.npy", "--unit", "hu", "--prior", "net.safetensors"],
+        ["supervised", "ct.npy", "--unit", "hu", "--network", "tv"],
+        ["supervised", "ct.npy", "--unit", "hu", "--network", "missing"],
         ["controlled-50", "--nfe", "2"],
         ["injection", "ct.npy", "--unit", "hu", "--nfe", "1", "--prior", "tv"],
     ],
@@ -146,6 +151,19 @@ def test_scans_without_an_input_and_unknown_methods_are_left_out(experiment, mon
     assert "LACT-90 is left out: no input is CT data." in notes
     assert {row["scan"] for row in all_rows("controlled-50")} == {"brain x6", "brain x10"}
     assert {row["method"] for row in all_rows("controlled-50")} == {"zero-filled"}
+
+
+def test_only_the_supervised_method_takes_the_network(experiment, monkeypatch, capsys):
+    assert experiment("supervised", "--network", "net.safetensors") == 0
+    assert body("supervised")["priors"]["supervised"]["name"] == "net"
+    for row in all_rows("supervised"):
+        supervised = row["method"] == "Supervised U-Net"
+        assert row["job"]["prior"] == ("net.safetensors" if supervised else "tv")
+        assert row["nfe"] == (1 if supervised else 0 if row["method"] == "FBP" else 5)
+    monkeypatch.setattr(plan, "list_supervised", lambda modality: [])
+    assert experiment("supervised", "--overwrite") == 0
+    assert "Supervised U-Net is left out: there is no network in the box" in capsys.readouterr().err
+    assert {row["method"] for row in all_rows("supervised")} == {"FBP", "DiffPIR", "DC-PnPDP"}
 
 
 def test_a_method_that_fails_says_so_and_the_others_count(experiment, monkeypatch, capsys):

@@ -2,10 +2,13 @@
 
 import pytest
 import torch
+from supervised_files import write_network
 
+from engine.cli import main
 from engine.data.phantoms import ct_phantom
 from engine.errors import RequestError
-from engine.priors.catalogue import bundled, find_prior, list_priors, load_prior
+from engine.priors import catalogue
+from engine.priors.catalogue import SUPERVISED, bundled, find_prior, list_priors, load_prior
 
 LARGEST_BYTES = 12_000_000
 
@@ -41,13 +44,31 @@ def test_a_bundled_prior_is_complete_and_small(name):
     )
 
 
-@pytest.mark.parametrize("name", bundled())
+@pytest.mark.parametrize("name", sorted(set(bundled()) - set(SUPERVISED.values())))
 def test_a_bundled_prior_serves_its_own_modality_only(name):
     own, other = ("CT", "MR") if name.startswith("ct-") else ("MR", "CT")
     assert name in list_priors(own)
     assert load_prior(name, own).info.channels == (1 if own == "CT" else 2)
     with pytest.raises(RequestError, match=other):
         load_prior(name, other)
+
+
+def test_a_network_for_one_scan_is_never_taken_for_a_denoiser(tmp_path, monkeypatch, capsys):
+    path = write_network(tmp_path / "svct20-unet.safetensors")
+    monkeypatch.setattr(catalogue, "bundled", lambda: {"svct20-unet": path})
+    assert load_prior("auto", "CT").info.name == "tv"
+    assert "svct20-unet" not in list_priors("CT")
+    assert load_prior("auto", "CT", supervised=True).info.name == "svct20-unet"
+    assert load_prior("svct20-unet", "CT", supervised=None).info.name == "svct20-unet"
+    with pytest.raises(RequestError, match=r"not to denoise: use it with --solver supervised\.$"):
+        load_prior("svct20-unet", "CT")
+    with pytest.raises(RequestError, match="tv was trained to denoise, not to correct FBP"):
+        load_prior("tv", "CT", supervised=True)
+    assert main(["prior", "list"]) == 0
+    assert "CT  svct20-unet  Not a denoiser" in capsys.readouterr().out
+    monkeypatch.setattr(catalogue, "bundled", dict)
+    with pytest.raises(RequestError, match="prior train --supervised"):
+        load_prior("auto", "CT", supervised=True)
 
 
 def test_the_ct_prior_denoises_better_than_total_variation():

@@ -217,7 +217,7 @@ def test_validation_uses_the_same_noise_every_time_and_knows_the_identity():
     first = validation.psnr(identity)
     assert len(validation.images) == 3
     assert first == validation.psnr(identity)
-    assert first[0.1] == pytest.approx(20 * math.log10(1.6 / 0.1), abs=0.1)
+    assert first["0.1"] == pytest.approx(20 * math.log10(1.6 / 0.1), abs=0.1)
 
 
 def test_the_progress_line_tells_speed_time_and_validation():

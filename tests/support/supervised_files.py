@@ -1,0 +1,45 @@
+"""A tiny network that corrects FBP images, in a file, with weights that nobody trained."""
+
+import torch
+
+from engine.priors.networks import build_network
+from engine.priors.precondition import precondition
+from engine.priors.safetensors_file import PriorHeader, save_prior
+from engine.priors.trained_scan import TrainedScan
+
+KWARGS = {
+    "channels": 1,
+    "widths": [8, 16],
+    "blocks": [1, 1],
+    "attention": [],
+    "unshuffle": 2,
+    "embedding": 8,
+}
+
+
+def write_network(path, **scan):
+    """Written to ``path``, which is returned; the image it makes is not its input."""
+    trained = TrainedScan(**scan)
+    kwargs = {"scan": trained.to_dict()}
+    torch.manual_seed(0)
+    network = precondition("direct", build_network("compact-unet", KWARGS), 0.5, kwargs)
+    torch.nn.init.normal_(network.model.head.weight, std=0.02)
+    header = PriorHeader(
+        name=path.stem,
+        architecture="compact-unet",
+        architecture_kwargs=KWARGS,
+        preconditioning="direct",
+        preconditioning_kwargs=kwargs,
+        sigma_data=0.5,
+        sigma_min=0.0,
+        sigma_max=1.0,
+        channels=1,
+        intensity={"kind": "hu", "scale": 1000.0, "offset": 0.0},
+        native_size=64,
+        training_data="none",
+        licence="Apache-2.0",
+        source_sha256="0",
+        description=f"Not a denoiser: corrects FBP images ({trained.words()}).",
+    )
+    save_prior(path, header, network.state_dict())
+    return path
