@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from app.workspace.locks import SessionFolder
 
 
+DISPLAY_GONE = (
+    "The display has gone, so the window is closed; a run that was going on is saved as cancelled."
+)
+
+
 def display_missing() -> bool:
     """Whether Qt would find nothing to draw on (Linux without X11 and Wayland)."""
     named = os.environ.get("QT_QPA_PLATFORM")
@@ -67,6 +72,8 @@ def run(text: str | None) -> int:
     if trouble:
         window.messages.error(trouble)
     guard.crashed.connect(window.messages.error)
+    closed: list[bool] = []
+    window.gone.connect(lambda: closed.append(True))
     window.gone.connect(loop.stop)
     if settings.problem:
         window.messages.notice(settings.problem)
@@ -87,11 +94,15 @@ def run(text: str | None) -> int:
     with loop:
         loop.run_forever()
     heartbeat.stop()
+    if not closed:  # Qt ends the loop by itself when the display has gone
+        window.runs.worker.close()
     tasks.close()
     if session is not None:
         session.close()
     guard.close()
     book.close()
+    if not closed:
+        raise DualscopeError(DISPLAY_GONE)
     return 0
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.errors import DualscopeError
+from engine.errors import DualscopeError, told, unforeseen
 
 Done = Callable[[Any], None]
 Failed = Callable[[str, str], None]
@@ -82,13 +82,8 @@ class Tasks(QObject):
 
 def sentence_of(error: BaseException) -> str:
     """What a person is told; the details say the rest."""
-    if isinstance(error, DualscopeError):
-        return str(error)
-    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
-        return "There is not enough memory for this."
-    if isinstance(error, OSError):
-        return f"Cannot use {error.filename or 'a file'}: {error.strerror or error}."
-    return f"This did not work because of a fault in Dualscope ({type(error).__name__})."
+    known = told(error) if isinstance(error, Exception) else error
+    return str(known) if isinstance(known, DualscopeError) else unforeseen(error)
 
 
 def details_of(error: BaseException) -> str:

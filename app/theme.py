@@ -70,6 +70,7 @@ RUN_STYLES: Final[dict[str, RunStyle]] = {
     "dds": RunStyle("#CC79A7", (8, 3, 2, 3, 2, 3)),
     "daps": RunStyle("#56B4E9", (3, 2)),
     "sitcom": RunStyle("#F0E442", (2, 2)),
+    "supervised": RunStyle("#D55E00", (8, 3)),
     "cg": RunStyle("#999999", (6, 3)),
     "sirt": RunStyle("#999999", (2, 3)),
 }

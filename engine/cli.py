@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn
 
 from engine import __version__
-from engine.errors import DualscopeError, RequestError
+from engine.errors import DualscopeError, RequestError, told, unforeseen
 
 # name -> (module, one line of help); modules are imported only when their command runs
 COMMANDS = {
@@ -18,11 +23,15 @@ COMMANDS = {
     "inspect": ("engine.commands.inspect", "say what an input holds, and what is doubtful"),
     "compare": ("engine.commands.compare", "run several solvers on the same problem"),
     "experiment": ("engine.commands.experiment", "repeat an experiment of the paper"),
+    "trust": ("engine.commands.trust", "show where a result is measured and where it is guessed"),
+    "verify": ("engine.commands.verify", "run a record again and say whether the bits match"),
     "prior": ("engine.commands.prior", "list priors and show what they are"),
     "bench": ("engine.commands.bench", "measure speed ratios side by side"),
     "doctor": ("engine.commands.doctor", "what is here, what is missing, how to get it"),
+    "audit": ("engine.commands.audit", "check versions, known holes and licences, offline"),
 }
 
+SEE_WHERE = "Set DUALSCOPE_TRACEBACK=1 to see where."
 DONE, FAILED, WRONG_REQUEST, CANCELLED = 0, 1, 2, 130
 
 
@@ -55,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         chosen = [arguments[0]] if arguments[0] in COMMANDS else []
         options = build_parser(chosen).parse_args(arguments)
-        return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
+        with ended_like_ctrl_c():
+            return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
     except RequestError as error:
         print(f"dualscope: {error}", file=sys.stderr)
         return WRONG_REQUEST
@@ -69,6 +79,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output (head, less) has left: nothing more to say, nowhere to say it.
         sys.stderr.close()
         return FAILED
+    except Exception as error:
+        failure = told(error)
+        if isinstance(failure, DualscopeError):
+            print(f"dualscope: {failure}", file=sys.stderr)
+        else:
+            print(f"dualscope: {unforeseen(error)} {SEE_WHERE}", file=sys.stderr)
+        if os.environ.get("DUALSCOPE_TRACEBACK"):
+            traceback.print_exc()
+        return FAILED
+
+
+@contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """SIGTERM tidies up as Ctrl-C does; commands that can stop more gently take both over."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # Python's rule for signals
+        yield
+        return
+    old = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, old)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from app.data.presenter import DataPresenter
 from app.data.series_list import SeriesList
 from app.data.slice_bar import SliceBar
 from app.section import Section
+from app.tips import plain_tip
 
 EMPTY = "Drop a DICOM folder here, or open the demo."
 PATIENCE_MS = 150  # reading that takes less is not worth a word
@@ -147,7 +148,7 @@ class _BusyLine(QLabel):
             self._timer.start()
 
     def _show(self) -> None:
-        self.setToolTip(self._words)
+        self.setToolTip(plain_tip(self._words))
         self.setText(
             self.fontMetrics().elidedText(
                 self._words, Qt.TextElideMode.ElideMiddle, max(self.width(), 40)

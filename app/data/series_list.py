@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QSizePolicy, QWidget
 
 from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
+from app.tips import plain_tip
 from engine.data.input_options import InputOptions
 
 Index = QModelIndex | QPersistentModelIndex
@@ -107,7 +108,7 @@ class SeriesList(QListView):
             words = on_screen(item.refusal, NAMES)
             row.setEnabled(False)
             row.setData(words, Qt.ItemDataRole.AccessibleDescriptionRole)
-        row.setToolTip(words)
+        row.setToolTip(plain_tip(words))
         return row
 
 

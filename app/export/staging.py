@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -10,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.export.formats import is_series
+from engine.data.file_lock import ROOM_LOCK, abandoned, lock_file
 from engine.errors import DualscopeError, RequestError
 
 
@@ -57,15 +59,31 @@ def staging(overwrite: bool) -> Iterator[Staging]:
 
 @contextmanager
 def _room(folder: Path) -> Iterator[str]:
+    _recover(folder)
     try:
         room = tempfile.mkdtemp(dir=folder, prefix=".dualscope-", suffix=".partial")
     except OSError as error:
         reason = error.strerror or str(error)
         raise DualscopeError(f"Cannot write into {folder}: {reason}.") from error
     try:
-        yield room
+        with Path(room, ROOM_LOCK).open("wb") as lock:
+            lock_file(lock)
+            yield room
     finally:
         shutil.rmtree(room, ignore_errors=True)
+
+
+def _recover(folder: Path) -> None:
+    """Clear the rooms of killed exports; a series taken aside by one goes back to its place."""
+    for room in folder.glob(".dualscope-*.partial"):
+        with contextlib.suppress(OSError):
+            if not abandoned(room):
+                continue
+            for old in room.glob("*/old"):
+                names = [path.name for path in old.parent.iterdir() if path != old]
+                if names and not (folder / names[0]).exists():
+                    os.replace(old, folder / names[0])
+            shutil.rmtree(room, ignore_errors=True)
 
 
 def _move(staged: Path, final: Path) -> None:

@@ -53,8 +53,10 @@ def load_choices() -> Choices:
     )
 
 
-def preset_values(name: str, modality: str, views: int, pixel_mm: float | None) -> dict[str, Any]:
-    """The values of one of the engine's presets for a scan of this kind."""
+def preset_values(
+    name: str, modality: str, views: int, pixel_mm: float | None, solver: str = ""
+) -> dict[str, Any]:
+    """The values of one of the engine's presets for a scan of this kind and a method."""
     from engine.solvers.presets import apply_preset
 
     # The engine asks a problem for these three things only.
@@ -63,7 +65,7 @@ def preset_values(name: str, modality: str, views: int, pixel_mm: float | None) 
         operator=SimpleNamespace(measurement_shape=(1, views, 1)),
         pixel_mm=None if pixel_mm is None else (pixel_mm, pixel_mm),
     )
-    return apply_preset(name, scan)
+    return apply_preset(name, scan, solver)
 
 
 def prior_card(name: str, modality: str) -> tuple[str, Path]:

@@ -1,4 +1,4 @@
-"""Named settings: the paper's, and those a person has saved."""
+"""Named settings: the paper's, budgets, and those a person has saved."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.data.atomic import write_bytes_atomic
+from engine.data.places import check_regular
 from engine.errors import DualscopeError, RequestError
 from engine.paths import config_folder
 
@@ -22,7 +23,8 @@ FORMAT = "dualscope-preset-1"
 class Preset:
     """Values to put into the forms; what is not named goes to its default.
 
-    ``engine_preset`` names one of the engine's, whose values depend on the open data.
+    ``engine_preset`` names one of the engine's, whose values depend on the open data and on the
+    method. One that ``adds`` leaves what it does not name as it is.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Preset:
     settings: dict[str, Any] = field(default_factory=dict)
     acquisition: dict[str, Any] = field(default_factory=dict)
     engine_preset: str | None = None
+    adds: bool = False
     words: str = ""
     path: Path | None = None  # where it was read from
 
@@ -72,6 +75,22 @@ BUILT_IN = (
         engine_preset="paper-mri",
         words="Single coil, acceleration 10.",
     ),
+    *(
+        Preset(name, modality, engine_preset=budget, adds=True, words=words)
+        for modality in ("CT", "MR")
+        for name, budget, words in (
+            (
+                "Recommended budget",
+                "recommended",
+                "As many denoiser calls as the authors of the chosen method recommend.",
+            ),
+            (
+                "Matched budget, 50 NFE",
+                "matched-50",
+                "50 denoiser calls, divided as fits the chosen method: the fairer comparison.",
+            ),
+        )
+    ),
 )
 
 
@@ -103,7 +122,7 @@ class PresetStore:
         """Write, or replace the preset of that name."""
         name = checked_name(preset.name)
         values = {"format": FORMAT, **asdict(preset), "name": name}
-        del values["engine_preset"], values["path"]
+        del values["engine_preset"], values["adds"], values["path"]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -142,6 +161,7 @@ def checked_name(name: str) -> str:
 def _read(path: Path) -> Preset:
     """A saved preset, or a sentence about why not."""
     try:
+        check_regular(path)
         if path.stat().st_size > LARGEST:
             raise RequestError(f"{path.name} is too large for a preset and is skipped.")
         values = json.loads(path.read_bytes())

@@ -152,9 +152,13 @@ class SolverModel(QObject):
         values = dict(preset.settings)
         if preset.engine_preset:
             views = preset.acquisition.get("views", self.views)
-            values = preset_values(preset.engine_preset, self.modality, views, self.pixel_mm)
+            values = preset_values(
+                preset.engine_preset, self.modality, views, self.pixel_mm, self.history["method"]
+            )
+            if not values:
+                return f"“{preset.name}” is for methods that call a denoiser."
         unused = [name for name in values if name not in known]
-        step = {name: self.history.default(name) for name in known}
+        step = {} if preset.adds else {name: self.history.default(name) for name in known}
         step |= {name: value for name, value in values.items() if name in known}
         if preset.solver in [method.name for method in self.methods()]:
             step["method"] = preset.solver
@@ -162,7 +166,8 @@ class SolverModel(QObject):
             unused.append(preset.solver)
         with self.history.as_one():
             self.history.set_many(step)
-            self.acquisition_wanted.emit(dict(preset.acquisition))
+            if not preset.adds:
+                self.acquisition_wanted.emit(dict(preset.acquisition))
         if not unused or preset.engine_preset:
             return ""
         return f"“{preset.name}” also holds {', '.join(unused)}, not known here."

@@ -43,7 +43,7 @@ class SolverPanel(QWidget):
         super().__init__(parent)
         self.model = SolverModel(history, acquisition, self)
         self.history = self.model.history
-        self.blocked, self.running = "Open data first.", False
+        self.blocked, self.running, self.occupied = "Open data first.", False, ""
         self.form: SettingsForm | None = None
         self.method_box = _box("Method", "How the image is made from the measurement.")
         self.method_box.addItem("loading…")
@@ -98,6 +98,11 @@ class SolverPanel(QWidget):
         self.running = running
         self._show_buttons()
 
+    def set_occupied(self, reason: str) -> None:
+        """What else computes, so that no run can start; empty when nothing does."""
+        self.occupied = reason
+        self._show_buttons()
+
     # -- what it holds ------------------------------------------------------------------------
 
     def value(self) -> dict[str, Any]:
@@ -110,8 +115,8 @@ class SolverPanel(QWidget):
             return "The methods are still loading."
         if self.running:
             return "A run is going on: wait, finish or cancel it first."
-        if self.blocked:
-            return self.blocked
+        if self.occupied or self.blocked:
+            return self.occupied or self.blocked
         forms = [form for form in (self.form, self.run_form) if form is not None]
         return next((form.problem() for form in forms if not form.valid), "")
 

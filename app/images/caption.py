@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.images import text
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, tabular
+from app.tips import plain_tip
 
 LINE_PX = 3
 
@@ -55,7 +56,7 @@ class Caption(QWidget):
             self.name, self.numbers = name, numbers
             whole = f"{name}: {numbers}" if numbers else name
             self.setAccessibleName(f"Caption {whole}")
-            self.setToolTip(whole)
+            self.setToolTip(plain_tip(whole))
             self.update()
 
     def sizeHint(self) -> QSize:

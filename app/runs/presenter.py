@@ -18,25 +18,14 @@ from app.runs.store import RunStore
 from app.runs.worker import RunWorker
 
 DRAIN_MS = 33
-LABELS = {
-    "dc-pnpdp": "DC-PnPDP",
-    "diffpir": "DiffPIR",
-    "ddnm": "DDNM",
-    "dds": "DDS",
-    "daps": "DAPS",
-    "fbp": "FBP",
-    "zero-filled": "Zero-filled",
-    "sirt": "SIRT",
-    "cg": "CG-Tikhonov",
-    "tv": "TV",
-}
 
 
 class RunPresenter(QObject):
     """Starts runs, presses their buttons, and tells the views what came of it.
 
     All signals come from the GUI thread. ``state`` is 'idle', 'preparing', 'running',
-    'paused' or 'ending'.
+    'paused' or 'ending'. ``labels`` are the engine's names of its methods, as far as it is
+    loaded; a run that has started brings its own.
     """
 
     frame = Signal(str, object)  # run id, engine.frames.Frame
@@ -60,6 +49,7 @@ class RunPresenter(QObject):
         self.mailbox = Mailbox()
         self.worker = RunWorker(self.mailbox, snapshot_bytes)
         self.state = "idle"
+        self.labels: dict[str, str] = {}
         self._paces: dict[str, Pace] = {}
         self._closing = False
         self._timer = QTimer(self)
@@ -92,7 +82,7 @@ class RunPresenter(QObject):
             self.folder.mkdir(parents=True, exist_ok=True)
         for request in requests:
             solver = str(request.job.get("solver", "dc-pnpdp"))
-            self.store.create(request.run_id, request.job, LABELS.get(solver, solver))
+            self.store.create(request.run_id, request.job, self.labels.get(solver, solver))
         self.worker.submit(requests)
         if self.state == "idle":
             self._paces.clear()

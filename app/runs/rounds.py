@@ -13,10 +13,11 @@ import numpy as np
 from app.runs.events import RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.gate import Gate
 from app.runs.snapshots import Snapshots
-from engine.errors import DualscopeError
+from engine.errors import DualscopeError, told, unforeseen
 from engine.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.iteration import Iteration
 from engine.job import Job, Prepared, make_run, prepare, resume_run
+from engine.numbers import as_float
 from engine.run import Run
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class LiveRun:
                 slices=tuple(problem.slices),
                 pixel_mm=problem.pixel_mm,
                 reference=None if reference is None else pictures_of(problem, reference),
-                warnings=list(self.prepared.dataset.warnings),
+                warnings=self.prepared.warnings,
                 snapshots=self.snapshots,
             )
         )
@@ -165,7 +166,7 @@ def _prepared_runs(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker
             continue
         try:
             if request.resume and request.record_path is not None:
-                live.append(LiveRun(request, *resume_run(request.record_path), worker))
+                live.append(LiveRun(request, *resume_run(request.record_path, own=True), worker))
                 continue
             job = Job.from_dict(request.job)
             dataset = problem = None
@@ -191,24 +192,17 @@ def recorded_scalars(entry: dict[str, Any]) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, value in entry.items():
         if name == "seconds" and isinstance(value, dict):
-            values |= {f"seconds_{part}": float(spent) for part, spent in value.items()}
+            values |= {f"seconds_{part}": as_float(spent) for part, spent in value.items()}
         else:
             number = value[0] if isinstance(value, list) and value else value
-            values[name] = float(number) if isinstance(number, (int, float)) else float("nan")
+            values[name] = as_float(number)
     return values
 
 
 def failure(run_id: str, error: Exception, **outcome: Any) -> RunFailed:
     """An exception as one sentence a person can use, with the traceback as details."""
-    expected = True
-    if isinstance(error, DualscopeError):
-        sentence = str(error)
-    elif isinstance(error, MemoryError) or "out of memory" in str(error).lower():
-        sentence = "There is not enough memory for this run: choose fewer slices or a smaller one."
-    elif isinstance(error, OSError):
-        sentence = f"Cannot use {error.filename or 'a file'}: {error.strerror or error}."
-    else:
-        expected = False
-        sentence = f"The run stopped because of a fault in Dualscope ({type(error).__name__})."
+    known = told(error)
+    expected = isinstance(known, DualscopeError)
+    sentence = str(known) if expected else unforeseen(error)
     details = "".join(traceback.format_exception(error))
     return RunFailed(run_id, sentence, details, expected, **outcome)

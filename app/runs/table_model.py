@@ -16,6 +16,7 @@ from PySide6.QtCore import (
 from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import swatch
 from app.theme import tabular
+from app.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 HEADINGS: Final = ("Run", "NFE", "PSNR\ndB", "SSIM", "Time\ns", "Note")
@@ -87,7 +88,9 @@ class RunsModel(QAbstractTableModel):
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         if role == _ROLE.FontRole and column in (NFE, PSNR, SSIM, TIME):
             return _tabular()
-        if role in (_ROLE.ToolTipRole, _ROLE.AccessibleDescriptionRole):
+        if role == _ROLE.ToolTipRole:
+            return plain_tip(describe(entry))
+        if role == _ROLE.AccessibleDescriptionRole:
             return describe(entry)
         return None
 

@@ -19,6 +19,7 @@ from app.runs.events import QueueEmpty, RunFailed, RunRequest
 from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
 from app.runs.snapshots import DEFAULT_BYTES
+from engine.errors import unforeseen
 
 SWITCH_SECONDS = 0.0005
 BREATH_SECONDS = 0.08
@@ -167,6 +168,5 @@ class RunWorker:
 
     def _fail(self, group: Group, error: Exception) -> None:
         details = "".join(traceback.format_exception(error))
-        sentence = f"The run stopped because of a fault in Dualscope ({type(error).__name__})."
         for request in group.requests:
-            self.mailbox.post(RunFailed(request.run_id, sentence, details, expected=False))
+            self.mailbox.post(RunFailed(request.run_id, unforeseen(error), details, expected=False))

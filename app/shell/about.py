@@ -28,9 +28,9 @@ from shiboken6 import isValid
 import engine
 from app.shell.details import DetailsDialog
 from app.shell.icon import app_icon
-from app.shell.licences import Licence, licence_text, licences
 from app.tables import plain_look
 from app.tasks import Tasks
+from engine.audit.licences import Licence, licence_text, licences
 
 NAME: Final = "Dualscope"
 RESEARCH: Final = "Research use - not for diagnosis"

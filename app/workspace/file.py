@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from app.workspace.autosave import CHECKPOINT
 from engine.data.atomic import write_atomic, write_bytes_atomic
+from engine.data.places import is_network
 from engine.errors import DualscopeError, RequestError
 
 SUFFIX: Final = ".dualscope"
@@ -70,6 +71,20 @@ class Workspace:
     runs: tuple[SavedRun, ...] = ()
 
 
+def addresses(workspace: Workspace) -> list[str]:
+    """What it names on other computers, each once."""
+    groups = [run.places for run in workspace.runs]
+    if workspace.data is not None:
+        groups.append({"input": workspace.data.text, "options": workspace.data.options})
+    found = dict[str, None]()
+    for places in groups:
+        sidecar = places.get("options", {}).get("sidecar")
+        for text in (places.get("input"), places.get("prior"), sidecar):
+            if isinstance(text, str) and is_network(text):
+                found[text] = None
+    return list(found)
+
+
 def runs_folder(path: Path) -> Path:
     return path.with_name(path.name + ".runs")
 
@@ -88,6 +103,8 @@ def write_workspace(
     if path.suffix != SUFFIX:
         raise RequestError(f"A workspace's name ends in {SUFFIX}, not {path.name}.")
     folder = path.absolute().parent
+    if runs_folder(path).resolve().parent != folder.resolve():
+        raise RequestError(f"{runs_folder(path).name} is a link to another folder; refused.")
     notes, runs, names = list[str](), list[dict[str, Any]](), set[str]()
     for done, run in enumerate(workspace.runs):
         progress(done / (len(workspace.runs) + 1), f"Saving run {run.number}")

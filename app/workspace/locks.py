@@ -1,39 +1,21 @@
 """Which autosaved runs belong to a window that is open, and which to one that died.
 
 Every session keeps its runs in a folder of its own and holds an operating system's lock in it
-as long as it lives. The system itself lets go of the lock when a process ends, however it
-ends, so neither ``kill -9`` nor a process number that is used again can mislead anyone.
+as long as it lives.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 import uuid
 from pathlib import Path
-from typing import BinaryIO
 
+from engine.data.file_lock import lock_file
 from engine.errors import DualscopeError
 
 LOCK_NAME = "session.lock"
-
-
-def _lock(stream: BinaryIO) -> bool:
-    """Take the lock without waiting; False when somebody else has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 class SessionFolder:
@@ -53,7 +35,7 @@ class SessionFolder:
         except OSError as error:
             reason = error.strerror or str(error)
             raise DualscopeError(f"Runs cannot be kept in {root}: {reason}.") from error
-        _lock(self._stream)  # where locks do not work, a second window sees more than it should
+        lock_file(self._stream)  # where locks do not work, a second window sees more than it should
 
     def close(self) -> None:
         """The runs stay; a folder without any goes."""
@@ -67,7 +49,7 @@ def is_alive(folder: Path) -> bool:
     """Whether the session of a folder is open somewhere, perhaps in this very process."""
     try:
         with (folder / LOCK_NAME).open("r+b") as stream:
-            return not _lock(stream)
+            return not lock_file(stream)
     except OSError:
         return False  # no lock: nobody has it
 

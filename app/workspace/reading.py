@@ -23,15 +23,18 @@ from app.workspace.file import (
     resolved,
     runs_folder,
 )
+from engine.data.places import check_regular, fault_of_place
 from engine.errors import RequestError
 
 
 def read_workspace(path: Path) -> Workspace:
     """All of it, or one sentence about why not; nothing is changed on the disk."""
     try:
+        check_regular(path)
         if path.stat().st_size > LARGEST:
             raise RequestError(f"{path.name} is too large to be a workspace.")
         body = json.loads(path.read_bytes(), parse_constant=_no_number)
+        json.dumps(body, ensure_ascii=False).encode()  # half a sign could not be saved again
     except OSError as error:
         raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
@@ -134,6 +137,8 @@ def _path(body: dict[str, Any], name: str) -> str:
     value = _text(body, name)
     if not value or "\0" in value:
         raise RequestError(f"its entry '{name}' cannot be used")
+    if fault := fault_of_place(value, network=True):  # of addresses the window asks
+        raise RequestError(f"it names {fault}")
     return value
 
 

@@ -13,7 +13,10 @@ from app.runs.store import RunEntry
 from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
+from engine.data.places import fault_of_place
+from engine.data.shared_record import REMOVED
 from engine.errors import DualscopeError
+from engine.numbers import as_float, numbers_in
 
 if TYPE_CHECKING:
     from engine.data.record import RunRecord
@@ -86,7 +89,7 @@ def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEn
 
 def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunEntry:
     """All that the record says by itself."""
-    job = {**record.job, **run.places}
+    job = {**_harmless(record.job), **run.places}
     solver, style = str(job.get("solver", "dc-pnpdp")), style_of(job)
     dash = dash_for(style, [entry.dash for entry in others if entry.colour == style.colour])
     label = run.label or _label(solver, naive=style == run_style("naive"))
@@ -96,14 +99,23 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
     entry.status = record.status
     if record.status == "running":  # its process died; nothing of it runs now
         entry.status, entry.message = "cancelled", "The run was interrupted."
-    entry.metrics = _numbers(next(iter(record.metrics.values()), {}))
-    entry.seconds = _numbers(record.timings).get("total", 0.0)
+    entry.metrics = numbers_in(next(iter(record.metrics.values()), {}))
+    entry.seconds = numbers_in(record.timings).get("total", 0.0)
     modality, pixel = record.input.get("modality"), record.input.get("pixel_mm")
     entry.modality = modality if modality in ("CT", "MR") else ""
     entry.unit = {"CT": "HU", "MR": "a.u."}.get(entry.modality, "")
-    if isinstance(pixel, (int, float)):
-        entry.pixel_mm = (float(pixel), float(pixel))
+    if as_float(pixel) > 0:
+        entry.pixel_mm = (as_float(pixel), as_float(pixel))
     return entry
+
+
+def _harmless(job: dict[str, Any]) -> dict[str, Any]:
+    """Without what a file must not name; the person's own places come on top of it."""
+    options = job.get("options")
+    sidecar = options.get("sidecar") if isinstance(options, dict) else None
+    named = {"input": job.get("input"), "prior": job.get("prior"), "options": sidecar}
+    bad = [name for name, text in named.items() if isinstance(text, str) and fault_of_place(text)]
+    return job | {name: {} if name == "options" else REMOVED for name in bad}
 
 
 def _lost(run: SavedRun, sentence: str) -> RunEntry:
@@ -139,17 +151,6 @@ def _history(lines: list[Any]) -> History:
     history = History()
     for line in lines:
         if isinstance(line, dict):
-            seconds = line.get("seconds")
-            clean = {**line, "seconds": _numbers(seconds if isinstance(seconds, dict) else {})}
+            clean = {**line, "seconds": numbers_in(line.get("seconds"))}
             history.append(recorded_scalars(clean))
     return history
-
-
-def _numbers(values: Any) -> dict[str, float]:
-    if not isinstance(values, dict):
-        return {}
-    return {
-        name: float(value)
-        for name, value in values.items()
-        if isinstance(value, (int, float)) and not isinstance(value, bool)
-    }

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,7 @@ from engine.data.writers import Result, check_outputs, write_outputs
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
 from engine.job import make_run, prepare, resume_run
+from engine.paths import state_folder
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
 
@@ -57,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
     dataset, prepared_run = begin(options, control)
     if not outputs and not prepared_run.record_path:
         raise RequestError("Nothing to write: name an output with -o, or a --record.")
-    failure: DualscopeError | None = None
+    failure: Exception | None = None
     with cancel_on_signals(control):
         try:
             follow(prepared_run, quiet=options.quiet)
-        except DualscopeError as error:
+        except Exception as error:  # whatever it is, the image so far is written first
             failure = error
     if prepared_run.image is not None:
         prepared_run.record.outputs = [str(path) for path in outputs]
@@ -74,7 +77,12 @@ def run(options: argparse.Namespace) -> int:
             deidentify=bool(prepared_run.record.job.get("deidentify")),
             last=prepared_run.last,
         )
-        for note in write_outputs(outputs, result, overwrite):
+        try:
+            notes = write_outputs(outputs, result, overwrite)
+        except DualscopeError as error:
+            kind = RequestError if isinstance(error, RequestError) else DualscopeError
+            raise kind(f"{error} {kept(prepared_run)}".strip()) from error
+        for note in notes:
             print(f"dualscope: note: {note}", file=sys.stderr)
         if prepared_run.record_path:
             prepared_run.record.write(prepared_run.record_path)
@@ -94,7 +102,7 @@ def _fresh(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, R
     if options.record:
         (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
     prepared = prepare(job)
-    for warning in prepared.dataset.warnings:
+    for warning in prepared.warnings:
         print(f"dualscope: warning: {warning}", file=sys.stderr)
     return prepared.dataset, make_run(prepared, record, control, options.checkpoint_seconds)
 
@@ -123,6 +131,19 @@ def cancel_on_signals(control: RunControl) -> Iterator[None]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def kept(done: Run) -> str:
+    """Keep a result that could not be written where it was asked for; how to get it."""
+    path = done.record_path
+    try:
+        if path is None:
+            path = state_folder() / "kept" / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            done.keep(path)
+    except (DualscopeError, OSError):
+        return ""
+    return f"The result is kept: write it with dualscope reconstruct --resume {path} -o OUT."
 
 
 def summary(done: Run) -> None:

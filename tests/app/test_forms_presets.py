@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from app.forms.preset_bar import PresetBar
 from app.forms.presets import BUILT_IN, FORMAT, Preset, PresetStore
 from engine.errors import RequestError
-from engine.solvers.presets import PRESETS
+from engine.solvers.presets import BUDGETS, PRESETS
 
 MINE = Preset("Mine, 60 views", "CT", "diffpir", {"nfe": 20, "rho": None}, {"views": 60})
 
@@ -37,9 +37,12 @@ def test_a_saved_preset_comes_back_in_another_session(tmp_path):
 
 def test_the_paper_is_always_there_for_its_modality(tmp_path):
     store = PresetStore(tmp_path)
-    assert [p.name for p in store.presets("MR")] == ["MRI 6x (paper)", "MRI 10x (paper)"]
+    assert [p.name for p in store.presets("MR")] == [
+        *("MRI 6x (paper)", "MRI 10x (paper)"),
+        *("Recommended budget", "Matched budget, 50 NFE"),
+    ]
     assert "LACT-90 (paper)" in [p.name for p in store.presets("CT")]
-    assert {p.engine_preset for p in BUILT_IN} == set(PRESETS)
+    assert {p.engine_preset for p in BUILT_IN} == {*PRESETS, *BUDGETS}
 
 
 def test_names_that_a_file_system_would_confuse_stay_apart(tmp_path):

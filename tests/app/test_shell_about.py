@@ -14,7 +14,7 @@ from app.shell import about
 from app.shell.about import RESEARCH, AboutDialog
 from app.shell.details import DetailsDialog
 from app.shell.icon import SIZES_PX, app_icon
-from app.shell.licences import DEPENDENCIES, licence_text, licences
+from engine.audit.licences import DEPENDENCIES, licence_text, licences
 
 ROOT = Path(__file__).resolve().parents[2]
 

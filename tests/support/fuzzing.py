@@ -22,41 +22,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from mutations import mutate
+
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 5.0
 ALLOCATION = 2 << 30
-NUMBERS = (b"\xff\xff\xff\xff", b"\x00\x00\x00\x00", b"\xff\xff\xff\x7f", b"\x00\x00\x00\x80")
-TEXTS = (b"\xff\xfe\x80", b"99999999999", b"-1", b"nan", b"../../x", b"inf", b"1e308")
-
-
-def mutate(content: bytes, rng: random.Random) -> bytes:
-    """One to four damages of the kinds that disks, networks and enemies do."""
-    data = bytearray(content)
-    for _ in range(rng.choice((1, 1, 2, 4))):
-        if not data:
-            break
-        # headers are short and come first: half of all damage goes there
-        reach = len(data) if rng.random() < 0.5 else min(len(data), 2048)
-        at = rng.randrange(reach)
-        kind = rng.randrange(7)
-        if kind == 0:
-            del data[at:]
-        elif kind == 1:
-            data[at] ^= 1 << rng.randrange(8)
-        elif kind == 2:
-            piece = rng.choice(NUMBERS)
-            data[at : at + len(piece)] = piece
-        elif kind == 3:
-            data[at : at + rng.randrange(1, 64)] = b""
-        elif kind == 4:
-            data[at:at] = rng.randbytes(rng.randrange(1, 64))
-        elif kind == 5:
-            piece = rng.choice(TEXTS)
-            data[at : at + len(piece)] = piece
-        else:
-            source = rng.randrange(len(data))
-            data[at : at + 32] = data[source : source + 32]
-    return bytes(data)
 
 
 def damaged_copy(original: Path, folder: Path, rng: random.Random) -> Path:
