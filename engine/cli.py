@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": ("engine.commands.verify", "run a record again and say whether the bits match"),
     "prior": ("engine.commands.prior", "list priors and show what they are"),
     "bench": ("engine.commands.bench", "measure speed ratios side by side"),
+    "soak": ("engine.commands.soak", "work for hours under faults: is anything lost or leaked?"),
     "doctor": ("engine.commands.doctor", "what is here, what is missing, how to get it"),
     "audit": ("engine.commands.audit", "check versions, known holes and licences, offline"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,16 +14,19 @@ from app.forms.presets import Preset
 from app.images.window import WindowLevel
 from app.runs.delete import DeleteRuns
 from app.runs.store import RunEntry
+from app.session.network import ask_addresses
 from app.session.unfinished import UnfinishedDialog
 from app.workspace.autosave import Unfinished, adopt, forget, prune, unfinished
-from app.workspace.file import DataReference, Workspace, write_workspace
+from app.workspace.file import DataReference, Workspace, addresses, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
 from engine.errors import DualscopeError
+from engine.numbers import as_float
 
 if TYPE_CHECKING:
     from app.window import MainWindow
 
+WIDEST = 1e9  # of a grey window that means anything
 RUNNING = "A run is going on: wait, finish or cancel it first."
 
 
@@ -62,9 +66,9 @@ class Workspaces(QObject):
         def work() -> list[str]:
             found = workspace
             if data is not None and workspace.data is not None:
-                found = replace(
-                    workspace, data=replace(workspace.data, sha256=data.dataset.sha256())
-                )
+                with contextlib.suppress(DualscopeError):  # the drive is gone: the runs are not
+                    digest = data.dataset.sha256()
+                    found = replace(workspace, data=replace(workspace.data, sha256=digest))
             return write_workspace(path, found, keep=kept)
 
         window.tasks.start("Saving the workspace", work, partial(self._on_saved, path))
@@ -84,8 +88,20 @@ class Workspaces(QObject):
             self.window.messages.notice(RUNNING)
             return
 
+        self.window.tasks.start(
+            "Reading the workspace", partial(read_workspace, path), partial(self._on_known, path)
+        )
+
+    def _on_known(self, path: Path, workspace: Workspace) -> None:
+        """Nothing that the file names has been touched yet."""
+        restore = partial(self._restore, path, workspace)
+        if named := addresses(workspace):
+            ask_addresses(named, restore, self.window)
+        else:
+            restore()
+
+    def _restore(self, path: Path, workspace: Workspace) -> None:
         def work() -> tuple[Workspace, list[RunEntry]]:
-            workspace = read_workspace(path)
             return workspace, restore_runs(path, workspace=workspace)
 
         self.window.tasks.start("Opening the workspace", work, partial(self._on_read, path))
@@ -150,11 +166,10 @@ class Workspaces(QObject):
 
     def _put_view(self, view: dict[str, Any], modality: str) -> None:
         level = view.get("window")
-        numbers = (int, float)
         if isinstance(level, list) and len(level) == 3:
-            centre, width, invert = level
-            if isinstance(centre, numbers) and isinstance(width, numbers) and width > 0:
-                window = WindowLevel(float(centre), float(width), bool(invert))
+            centre, width = as_float(level[0]), as_float(level[1])
+            if abs(centre) < WIDEST and 0 < width < WIDEST:
+                window = WindowLevel(centre, width, bool(level[2]))
                 self.window.grid.link.window_model.restore(modality, window)
 
     # -- runs that were cut short -----------------------------------------------------------
@@ -184,8 +199,8 @@ class Workspaces(QObject):
     def resume(self, run: Unfinished) -> None:
         """Open the data of the run and let it go on in this session."""
         window = self.window
-        if window.runs.busy:
-            window.messages.notice(RUNNING)
+        if window.runs.busy or window.left.solver.occupied:
+            window.messages.notice(window.left.solver.occupied or RUNNING)
             return
         record = run.record_path
         if window.autosave is not None:

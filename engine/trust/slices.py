@@ -162,11 +162,8 @@ def pull_of(values: np.ndarray, unit: str, same: bool = True) -> Answer:
     """The answer from x - z itself."""
     size = np.abs(values)
     rms, largest = float(np.sqrt(np.mean(size**2))), float(size.max())
-    says = (
-        f"{rms:.3g} {unit} RMS, at most {largest:.3g} {unit}.",
-        *(() if same else (OTHER_BITS,)),
-    )
-    return Answer({"pull": size}, says, unit, _full_scale(size))
+    says = f"The pull is {rms:.3g} {unit} RMS and {largest:.3g} {unit} at most."
+    return Answer({"pull": size}, (says,) if same else (says, OTHER_BITS), unit, _full_scale(size))
 
 
 def _answer(
