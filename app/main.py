@@ -95,6 +95,8 @@ def run(text: str | None) -> int:
         loop.run_forever()
     heartbeat.stop()
     if not closed:  # Qt ends the loop by itself when the display has gone
+        window.trust.presenter.end()
+        window.experiments.presenter.worker.end()
         window.runs.worker.close()
     tasks.close()
     if session is not None:

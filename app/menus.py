@@ -212,7 +212,9 @@ class Menus:
         spectra = window.center.plots.spectraButton
         self._add(menu, "spectra", "Two-dimensional s&pectra", spectra.click)
         menu.addSeparator()
+        self._add(menu, "trust", "&Where is it guessing?…", window.trust.show, "Ctrl+G")
         self._add(menu, "geometry", "Check the &geometry of the scan…", window.check_geometry)
+        self._add(menu, "experiments", "&Experiments…", window.experiments.show)
 
     def _help(self, menu: QMenu) -> None:
         window, Key = self.window, QKeySequence.StandardKey

@@ -10,6 +10,7 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QMainWindow, QSplitter
 
+from app.batch.flow import Experiments
 from app.center import Center
 from app.columns import LEFT_PX, RIGHT_PX, LeftColumn, RightColumn
 from app.data.browser import DataBrowser
@@ -38,6 +39,7 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
+from app.trust.flow import Trust
 
 log = logging.getLogger("app")
 
@@ -133,6 +135,10 @@ class MainWindow(QMainWindow):
         runs.finished.connect(self._on_finished)
         runs.failed.connect(self._on_failed)
         runs.closed.connect(self._on_runs_closed)
+        self.experiments = Experiments(self)
+        self.experiments.presenter.closed.connect(runs.request_close)
+        self.trust = Trust(self)
+        self.trust.presenter.closed.connect(self.experiments.request_close)
         self.center.plots.wanted_changed.connect(self._show_wanted)
         self.center.bar.planes_chosen.connect(panes.set_planes)
         panes.wanted_changed.connect(self._show_wanted)
@@ -150,6 +156,7 @@ class MainWindow(QMainWindow):
 
     def _on_choices(self, choices: Choices) -> None:
         self.left.solver.set_choices(choices)
+        self.runs.labels = {method.name: method.label for method in choices.methods}
         self.menus.refresh()
         self.ready.emit()
 
@@ -163,7 +170,7 @@ class MainWindow(QMainWindow):
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
-        self.runs.request_close()
+        self.trust.request_close()  # experiments and runs end after it, in this order
 
     @Slot()
     def _on_runs_closed(self) -> None:
@@ -247,7 +254,7 @@ class MainWindow(QMainWindow):
     @Slot(list)
     def start_runs(self, asked: list[dict[str, Any]]) -> list[str]:
         data = self.setup.data
-        if data is None or self.runs.busy:
+        if data is None or self.runs.busy or self.experiments.busy or self.trust.busy:
             return []
         jobs = jobs_for(
             asked,

@@ -38,6 +38,12 @@ class BatchWorker:
         """End after the iteration it is in; the cases that are done stay."""
         self._stop.press()
 
+    def end(self, timeout_seconds: float = 10.0) -> None:
+        """Cancel and wait, without an event loop: when the display has gone."""
+        self.cancel()
+        if self._thread is not None:
+            self._thread.join(timeout_seconds)
+
     def _work(self, request: BatchRequest, stop: Stop) -> None:
         try:
             from app.batch.work import run_experiment

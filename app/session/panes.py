@@ -45,6 +45,7 @@ class Panes(QObject):
 
     slice_wanted = Signal(int)
     wanted_changed = Signal()  # other planes must be computed
+    current_changed = Signal()
 
     def __init__(self, grid: PaneGrid, store: RunStore, runs: RunPresenter) -> None:
         super().__init__(grid)
@@ -82,6 +83,7 @@ class Panes(QObject):
         for entry in self.store:
             self._show_entry(entry)
         self.slice_wanted.emit(slice_number)
+        self.current_changed.emit()
 
     @Slot(int, object)
     def show_preview(self, number: int, image: np.ndarray) -> None:
@@ -130,12 +132,14 @@ class Panes(QObject):
     def set_current(self, run_id: str | None) -> None:
         self.current = run_id
         self._arrange_planes()
+        self.current_changed.emit()
 
     @Slot(str)
     def _on_runs(self, run_id: str) -> None:
         self._back.pop(run_id, None)
         if run_id == self.current and run_id not in self.store:
             self.current = None
+            self.current_changed.emit()
         self._on_updated(run_id)
 
     @Slot(str)

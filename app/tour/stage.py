@@ -24,14 +24,17 @@ VARIABLES = ("DUALSCOPE_CONFIG", "DUALSCOPE_STATE")
 
 
 class Stage:
-    """Opens the window and closes it again; a person's settings are neither used nor changed."""
+    """Opens the window and closes it again; a person's settings are neither used nor changed.
 
-    def __init__(self, size: QSize) -> None:
-        self.size = size
+    Settings and runs go below ``home`` and stay there; without one they go with the window.
+    """
+
+    def __init__(self, size: QSize, home: Path | None = None) -> None:
+        self.size, self.home = size, home
 
     def __enter__(self) -> Stage:
-        self._folder = tempfile.TemporaryDirectory(prefix="dualscope-tour-")
-        self.folder = Path(self._folder.name)
+        self._folder = None if self.home else tempfile.TemporaryDirectory(prefix="dualscope-tour-")
+        self.folder = self.home or Path(self._folder.name if self._folder else "")
         self._before = {name: os.environ.get(name) for name in VARIABLES}
         for name in VARIABLES:
             os.environ[name] = str(self.folder / name.lower())
@@ -77,4 +80,5 @@ class Stage:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.data.record import RunRecord
 from engine.data.writers.outputs import physical_array
-from engine.errors import RequestError
+from engine.errors import DualscopeError, RequestError
 from engine.frames import frame_of, pictures_in, pictures_of, plane_unit
 from engine.iteration import Iteration
 from engine.job import Prepared, prepare
@@ -121,8 +121,11 @@ def certificate(run: OneSlice) -> Answer:
 def spread(
     run: OneSlice, seeds: int, control: RunControl, progress: Progress, below: float | None = None
 ) -> Answer:
-    """The image that is there, then the next seeds; cancelled, it keeps those that are done."""
-    found, problem, first = Spread(), run.problem, run.prepared.job.seed
+    """The image that is there, then the next seeds.
+
+    Cancelled, or when a seed fails, it keeps those that are done.
+    """
+    found, problem, first, failed = Spread(), run.problem, run.prepared.job.seed, ""
     found.add(physical_array(problem, run.image)[0])
     with threads(run.record.threads):
         while found.count < seeds and not found.settled(below) and not control.cancelled:
@@ -132,11 +135,16 @@ def spread(
                 share = (done - 1 + iteration.k / run.until) / max(1, seeds - 1)
                 progress(share, f"seed {done + 1} of {seeds}, iteration {iteration.k}")
 
-            made = run_again(run.prepared, run.until, control, tick, first + done)
+            try:
+                made = run_again(run.prepared, run.until, control, tick, first + done)
+            except DualscopeError as error:
+                made, failed = None, f"Seed {first + done}: {error}"
             if made is None or made.image is None:
                 break
             found.add(physical_array(problem, made.image)[0])
     says = [words.spread_sentence(found.count, seeds, found.settled(below), found.own_error)]
+    if failed:
+        says.append(failed)
     if found.sd is None:
         return Answer(says=tuple(says))
     if not found.sd.any():

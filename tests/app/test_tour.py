@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage
+from window_driver import HU, choose, save_phantom
 
 from app.tour import __main__ as tour
-from app.tour import ct, mri
+from app.tour import ct, experiments, mri
 from app.tour.camera import Camera
-from app.tour.hand import TourError
+from app.tour.hand import TourError, wait
 from app.tour.stage import Stage
 from app.tour.visit import Step, Visit, walk
 
@@ -87,6 +88,19 @@ def test_a_window_that_does_not_fit_is_a_fault(tmp_path):
     assert not Path(stage.folder).exists()
 
 
+def test_the_tour_ends_with_an_experiment(tmp_path):
+    with Stage(SIZE) as stage:
+        window = stage.window
+        window.data.open(str(save_phantom(tmp_path)), HU)
+        wait(lambda: window.setup.data is not None, "the small image")
+        window.experiments.show()
+        choose(window.experiments.view.panel.inputs, "The open data")
+        visit = Visit(window, Camera(window, tmp_path, SIZE), stage.folder, tmp_path, 4)
+        said = []
+        assert walk(visit, experiments.STEPS, said.append), said
+    assert colours(said[0]) > FEWEST_COLOURS
+
+
 def test_by_default_there_are_two_themes_and_a_small_window():
     assert tour.looks_of(None, None, quick=False) == list(tour.DEFAULTS)
     assert tour.looks_of(None, None, quick=True) == [((1600, 1000), "dark")]
@@ -95,7 +109,7 @@ def test_by_default_there_are_two_themes_and_a_small_window():
 
 
 def test_no_two_pictures_have_one_name():
-    names = [step.name for step in (*ct.STEPS, *mri.STEPS)]
+    names = [step.name for step in (*ct.STEPS, *mri.STEPS, *experiments.STEPS)]
     assert len(set(names)) == len(names)
 
 

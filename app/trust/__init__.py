@@ -1,0 +1,1 @@
+"""Where a result is measured and where it is guessed, on the screen."""
