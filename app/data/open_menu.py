@@ -44,10 +44,16 @@ class OpenMenu(QMenu):
         self.fill()
 
     def _action(self, text: str, tip: str, run: object) -> QAction:
-        action = self.addAction(text)
+        action = QAction(text, self)  # one that addAction makes is never let go by Python
+        self.addAction(action)
         action.setToolTip(tip)
         action.triggered.connect(lambda: run())  # type: ignore[operator]
         return action
+
+    def _line(self, text: str = "") -> None:
+        line = QAction(text, self)
+        line.setSeparator(True)
+        self.addAction(line)
 
     @Slot()
     def fill(self) -> None:
@@ -59,7 +65,7 @@ class OpenMenu(QMenu):
         recent = self.presenter.recent
         entries = recent.menu_entries()
         if entries:
-            self.addSection("Recent")
+            self._line("Recent")
         for entry in entries:
             run = partial(self.presenter.open, entry.text, entry.options)
             self._action(entry.label.replace("&", "&&"), entry.tip, run).setEnabled(entry.enabled)
@@ -68,7 +74,7 @@ class OpenMenu(QMenu):
                 False
             )
         if entries:
-            self.addSeparator()
+            self._line()
             self._action(
                 "Clear recent files",
                 "Forget these files; the files themselves stay.",

@@ -1,0 +1,1 @@
+"""The window's part of the soak: random work in one window, for as long as it is asked for."""

@@ -1,0 +1,1 @@
+"""Hours of random work with faults from outside: whether anything is lost, or leaks."""
