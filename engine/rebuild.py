@@ -6,7 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from torch import Tensor
@@ -17,6 +17,7 @@ from engine.data.shared_record import REMOVED
 from engine.errors import RequestError
 from engine.frames import pictures_in
 from engine.job import Job, Prepared, open_dataset, prepare, recorded_job
+from engine.physics.operator import Operator
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 
@@ -92,6 +93,29 @@ def recorded_intensity(record: RunRecord) -> IntensityMap | None:
         return IntensityMap(str(said["kind"]), float(said["scale"]), float(said["offset"]))
     except RequestError:
         return None
+
+
+def image_alone(
+    record_path: Path, job: dict[str, Any] | None = None
+) -> tuple[RunRecord, Problem, Tensor] | None:
+    """A run whose data are gone: its image, and a problem that knows its units and nothing else.
+
+    None while the data are there, and for old records, which do not say what the numbers mean.
+    """
+    record = RunRecord.read(record_path)
+    place = str((job or record.job).get("input", ""))
+    intensity, modality = recorded_intensity(record), record.input.get("modality")
+    checkpoint = Checkpoint.path_beside(record_path)
+    if place.startswith("demo:") or Path(place).exists() or not checkpoint.exists():
+        return None
+    if intensity is None or modality not in ("CT", "MR"):
+        return None
+    image = Checkpoint.read(checkpoint).image
+    slices = record.input.get("slices")
+    if not isinstance(slices, list) or image.ndim != 4 or len(slices) != len(image):
+        return None
+    nothing = cast(Operator, None)  # there is no scan any more
+    return record, Problem(nothing, image, intensity, modality, slices=tuple(slices)), image
 
 
 def recorded_pictures(record: RunRecord, record_path: Path) -> np.ndarray | None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.run import Run
 
 Window = tuple[float, float]
+IMAGE_ONLY = (".npy", ".png", ".tif", ".tiff")  # need nothing but the image and its unit
 Progress = Callable[[float, str], None]  # share done (0 to 1), what is being done
 
 
@@ -157,17 +158,27 @@ def _result(
     rebuilder: Rebuilder, run: RunExport, window: Window | None, deidentify: bool
 ) -> Result:
     from engine.data.writers import Result
-    from engine.rebuild import only
+    from engine.rebuild import image_alone, only
 
-    rebuilt = rebuilder.rebuild(run.record_path, run.job)
-    record, problem, image = rebuilt.record, rebuilt.prepared.problem, rebuilt.image
+    dataset = None
+    if alone := image_alone(run.record_path, run.job):
+        if needy := [path.name for path in run.outputs if not path.name.endswith(IMAGE_ONLY)]:
+            raise RequestError(
+                f"The data of this run are gone, and {needy[0]} would need them: NumPy, PNG and "
+                "TIFF files can still be written."
+            )
+        record, problem, image = alone
+    else:
+        rebuilt = rebuilder.rebuild(run.record_path, run.job)
+        record, problem, image = rebuilt.record, rebuilt.prepared.problem, rebuilt.image
+        dataset = rebuilt.prepared.dataset
     if run.slice is not None:
         if run.slice not in problem.slices:
             raise RequestError(f"{run.label or 'The run'} does not have slice {run.slice + 1}.")
         index = problem.slices.index(run.slice)
         problem, image = only(problem, index), image[index : index + 1]
     hidden = deidentify or bool(record.job.get("deidentify"))
-    return Result(problem, image, record, rebuilt.prepared.dataset, window, deidentify=hidden)
+    return Result(problem, image, record, dataset, window, deidentify=hidden)
 
 
 def _steps(run: RunExport, result: Result) -> list[tuple[Path, int | None]]:

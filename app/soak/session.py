@@ -123,6 +123,11 @@ class Session:
         self.finish(runs)
         return runs[-1]
 
+    @staticmethod
+    def data_gone(entry: RunEntry) -> bool:
+        place = str(entry.job.get("input", ""))
+        return not place.startswith("demo:") and not Path(place).exists()
+
     # -- what is said -------------------------------------------------------------------------
 
     @property

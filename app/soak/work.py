@@ -103,6 +103,8 @@ def export(session: Session, mark: Mark, folder: Path) -> None:
     """What was written is read back and compared with what is on the screen."""
     entry = session.finished_run()
     keys = session.random.sample(EXPORTED, session.random.randrange(1, len(EXPORTED) + 1))
+    if session.data_gone(entry):
+        keys = ["numpy", "png"]  # the others need the headers of the data
     dialog = export_dialog(session, entry, folder, keys)
     wait(dialog.export.isEnabled, "the export is offered")
     click(dialog.export)

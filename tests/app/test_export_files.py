@@ -209,6 +209,22 @@ def test_changed_data_are_refused_with_a_sentence(tmp_path):
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), wanted[0])
 
 
+def test_when_the_data_are_gone_the_image_can_still_be_saved(tmp_path):
+    data, record = tmp_path / "scan.npy", tmp_path / "r.json"
+    images = np.full((2, 32, 32), -1000, np.float32)
+    images[:, 8:24, 8:24] = [[[50]], [[70]]]
+    np.save(data, images)
+    wanted = record_run(record, input=str(data), options={"unit": "hu"})
+    data.unlink()
+    export_run(record, [tmp_path / "out.npy", tmp_path / "out.png", tmp_path / "out.tif"])
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), wanted)
+    export_run(record, [tmp_path / "one.npy"], slice=1)
+    np.testing.assert_array_equal(np.load(tmp_path / "one.npy").squeeze(), wanted[1])
+    with pytest.raises(RequestError, match=r"data of this run are gone, and image\.dcm"):
+        export_run(record, [tmp_path / "image.npy", tmp_path / "image.dcm"])
+    assert not (tmp_path / "image.npy").exists()
+
+
 def test_other_units_of_a_prior_are_refused_rather_than_written_wrong(fbp, tmp_path):
     copy = tmp_path / fbp[0].name
     for path in fbp[0].parent.glob(f"{fbp[0].stem}*"):
