@@ -60,6 +60,7 @@ def data_taken(session: Session, mark: Mark, folder: Path) -> None:
         session.finish(runs)  # the new file is as good as the old one
     else:
         mark.said(session.said(), path.name)
+    session.forget(runs)  # their data go with the folder
     session.open(session.inputs / "ct-64.npy", HU)
 
 

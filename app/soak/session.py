@@ -66,12 +66,15 @@ class Session:
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
     def _tidy(self) -> None:
-        """Old runs go for good: what Undo could bring back would fill the memory."""
-        window = self.window
-        if len(window.store) > MOST_RUNS:
-            for entry in list(window.store)[:-KEPT_RUNS]:
-                window.store.remove(entry.run_id)
-        window.undo.stack.clear()
+        if len(self.window.store) > MOST_RUNS:
+            self.forget(list(self.window.store)[:-KEPT_RUNS])
+        self.window.undo.stack.clear()
+
+    def forget(self, runs: list[RunEntry]) -> None:
+        """Runs go for good: what Undo could bring back would fill the memory."""
+        for entry in runs:
+            if entry.run_id in self.window.store:
+                self.window.store.remove(entry.run_id)
 
     # -- data and runs ------------------------------------------------------------------------
 

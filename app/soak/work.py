@@ -159,8 +159,7 @@ def workspace(session: Session, mark: Mark, folder: Path) -> None:
     for (name, images), found in zip(before, after, strict=False):
         if images is None or found is None or not np.array_equal(images, found):
             mark.lost(f"{name} came back with other bits")
-    for entry in window.store:
-        window.store.remove(entry.run_id)  # their files go with the folder
+    session.forget(list(window.store))  # their files go with the folder
 
 
 def experiment(session: Session, mark: Mark, folder: Path) -> None:
