@@ -134,7 +134,8 @@ def test_a_slice_seen_before_comes_at_once_and_is_not_read_again(qtbot, presente
         with qtbot.waitSignal(presenter.preview):
             presenter.show_slice(number)
     gate.clear()
-    presenter.show_slice(7)  # on its way when the person goes back
+    presenter.show_slice(7)
+    qtbot.waitUntil(lambda: 7 in numbers)  # on its way when the person goes back
     with qtbot.waitSignal(presenter.preview, timeout=0) as shown:
         presenter.show_slice(5)
     assert shown.args[0] == 5
