@@ -12,7 +12,9 @@ from PySide6.QtCore import (
     Qt,
     Slot,
 )
+from PySide6.QtGui import QPixmap
 
+from app.runs.colours import Dash
 from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import swatch
 from app.theme import tabular
@@ -37,6 +39,7 @@ class RunsModel(QAbstractTableModel):
         super().__init__(parent)
         self.store = store
         self._ids = [entry.run_id for entry in store][::-1]
+        self._swatches: dict[tuple[str, Dash], QPixmap] = {}  # a new one is scaled at every paint
         store.added.connect(self._on_listed)
         store.removed.connect(self._on_listed)
         store.updated.connect(self._on_updated)
@@ -44,6 +47,11 @@ class RunsModel(QAbstractTableModel):
 
     def entry(self, row: int) -> RunEntry | None:
         return self.store.get(self._ids[row]) if 0 <= row < len(self._ids) else None
+
+    def _swatch(self, colour: str, dash: Dash) -> QPixmap:
+        if (colour, dash) not in self._swatches:
+            self._swatches[colour, dash] = swatch(colour, dash, 2.0)
+        return self._swatches[colour, dash]
 
     def row_of(self, run_id: str) -> int:
         return self._ids.index(run_id) if run_id in self._ids else -1
@@ -81,7 +89,7 @@ class RunsModel(QAbstractTableModel):
         if role == _ROLE.DisplayRole or (role == _ROLE.EditRole and column == NOTE):
             return cell_text(entry, column)
         if role == _ROLE.DecorationRole and column == RUN:
-            return swatch(entry.colour, entry.dash, 2.0)
+            return self._swatch(entry.colour, entry.dash)
         if role == _ROLE.CheckStateRole and column == RUN:
             return Qt.CheckState.Checked if entry.visible else Qt.CheckState.Unchecked
         if role == _ROLE.TextAlignmentRole and column in (NFE, PSNR, SSIM, TIME):
