@@ -52,6 +52,7 @@ class Panes(QObject):
         self.grid, self.store, self.runs = grid, store, runs
         self.current: str | None = None  # the run that extra planes are of
         self.planes: set[str] = set()
+        self._frame_slice: dict[str, int] = {}  # which slice a run's newest frame is of
         self._data: Opened | None = None
         self._back: dict[str, tuple[int, np.ndarray]] = {}  # runs scrubbed back: k, images
         self._stale: set[str] = set()  # runs whose panes are not up to date
@@ -137,6 +138,7 @@ class Panes(QObject):
     @Slot(str)
     def _on_runs(self, run_id: str) -> None:
         self._back.pop(run_id, None)
+        self._frame_slice.pop(run_id, None)
         if run_id == self.current and run_id not in self.store:
             self.current = None
             self.current_changed.emit()
@@ -224,6 +226,7 @@ class Panes(QObject):
         if run_id not in self._back and "image" in frame.planes:
             pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
             self._put(pane, frame.planes["image"], entry)
+        self._frame_slice[run_id] = self.slice
         if run_id == self.current:
             self._show_planes(entry, frame)
 
@@ -246,6 +249,7 @@ class Panes(QObject):
             self.grid.pane(REFERENCE).set_placement(self._placement(number))
         for entry in self.shown():
             self._show_entry(entry)
+        self._refresh_planes()
         self.wanted_changed.emit()
 
     # -- planes -----------------------------------------------------------------------------
@@ -279,8 +283,21 @@ class Panes(QObject):
                 signed = name in SIGNED and entry is not None and entry.modality == "CT"
                 link = None if name == "residual" else self.grid.link
                 self.grid.add_extra(name, PlanePane(link, signed, "", self.grid))
-        if entry is not None and entry.last_frame is not None:
+        self._refresh_planes()
+
+    def _refresh_planes(self) -> None:
+        """The newest ones; those of another slice are not left standing."""
+        entry = self.store.get(self.current) if self.current else None
+        if entry is None or entry.last_frame is None:
+            return
+        known = self._frame_slice.get(entry.run_id, self.slice)
+        if known == self.slice:
             self._show_planes(entry, entry.last_frame)
+            return
+        for name in self.grid.extra_keys():
+            pane = self.grid.extra(name)
+            pane.set_empty_text(f"{entry.label} kept its {name} of slice {known + 1}.")
+            pane.clear()
 
     def _show_planes(self, entry: RunEntry, frame: Any) -> None:
         for name in self.grid.extra_keys():

@@ -136,8 +136,7 @@ def workspace(session: Session, mark: Mark, folder: Path) -> None:
     """Saved and opened again: the same runs with the same images."""
     session.finished_run()
     window, path = session.window, folder / "study.dualscope"
-    kept = [entry for entry in window.store if entry.images is not None and entry.record_path]
-    before = [(entry.run_id, entry.images) for entry in kept]
+    before = {entry.number: entry.images for entry in window.store if entry.record_path}
     window.messages.queue.clear()
     window.workspaces.save(path)
     if "was saved" not in session.wait_said():
@@ -151,14 +150,18 @@ def workspace(session: Session, mark: Mark, folder: Path) -> None:
         lambda: session.said() or (len(window.store) and not old & {id(e) for e in window.store}),
         "the workspace opens",
     )
-    after = [entry.images for entry in window.store]
-    if len(after) != len(before):
+    after = {entry.number: entry.images for entry in window.store}
+    if after.keys() != before.keys():
         mark.lost(
-            f"{len(before)} runs were saved, {len(after)} came back. {saved} {session.said()}"
+            f"runs {sorted(before)} were saved, {sorted(after)} came back. {saved} {session.said()}"
         )
-    for (name, images), found in zip(before, after, strict=False):
-        if images is None or found is None or not np.array_equal(images, found):
-            mark.lost(f"{name} came back with other bits")
+    for number in before.keys() & after.keys():
+        saw, sees = before[number], after[number]
+        same = saw is sees is None or (
+            saw is not None and sees is not None and np.array_equal(saw, sees)
+        )
+        if not same:
+            mark.lost(f"run {number} came back with other bits")
     session.forget(list(window.store))  # their files go with the folder
 
 

@@ -266,3 +266,20 @@ def test_planes_are_of_the_current_run_and_neither_measured_nor_compared(panes):
     panes.store.remove("a")
     panes.follow()
     assert panes.grid.extra_keys() == []
+
+
+def test_planes_of_another_slice_are_not_left_standing(panes):
+    begin(panes, "a")
+    entry = panes.store.get("a")
+    entry.slices, entry.images = (1, 2), np.zeros((2, 8, 8), np.float32)
+    plane = np.ones((8, 8), np.float32)
+    entry.last_frame = SimpleNamespace(planes={"u": plane}, units={"u": "HU"}, metrics={})
+    panes.set_planes({"u"})
+    panes.set_current("a")
+    panes.runs.frame.emit("a", entry.last_frame)
+    assert panes.grid.extra("u").image is not None
+    panes.grid.link.set_slice(1)
+    assert panes.grid.extra("u").image is None
+    assert "of slice 3" in panes.grid.extra("u").overlay.text.middle
+    panes.grid.link.set_slice(2)
+    assert panes.grid.extra("u").image is not None

@@ -10,6 +10,7 @@ import numpy as np
 
 from engine.data.input_options import InputOptions
 from engine.data.kspace import KspaceDataset
+from engine.data.readers.file_array import FileArray
 from engine.data.readers.kspace_array import open_kspace_array
 from engine.errors import RequestError
 
@@ -45,7 +46,7 @@ def open_bart(path: Path, options: InputOptions) -> KspaceDataset:
 
 
 def open_pair(path: Path) -> np.ndarray:
-    """The array of a pair, mapped; its size is checked against the header before."""
+    """The array of a pair, read whole; its size is checked against the header before."""
     header, values = _pair(path)
     dims = _dimensions(header)
     try:
@@ -56,10 +57,7 @@ def open_pair(path: Path) -> np.ndarray:
         raise RequestError(
             f"{values} has {size} bytes; its header's dimensions need {8 * math.prod(dims)}."
         )
-    try:
-        return np.memmap(values, dtype="<c8", mode="r", shape=tuple(dims), order="F")
-    except (OSError, ValueError) as error:
-        raise RequestError(f"{values} cannot be read.") from error
+    return np.asarray(FileArray(values, np.dtype("<c8"), tuple(dims), fortran=True))
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
