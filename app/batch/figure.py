@@ -11,6 +11,8 @@ from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent, 
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
+from app.tips import plain_tip
+
 WAITING: Final = "The figure appears here when the experiment ends."
 MISSING: Final = "There is nothing to draw yet."
 
@@ -25,7 +27,7 @@ class Picture(QWidget):
         self.pixmap = QPixmap() if self.svg else QPixmap(str(path))
         self.natural = self.svg.defaultSize() if self.svg else self.pixmap.size()
         self.setAccessibleName(f"Figure {path.stem}")
-        self.setToolTip(f"{path}\nDouble-click to see it large in the system's viewer.")
+        self.setToolTip(plain_tip(f"{path}\nDouble-click to see it large in the system's viewer."))
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)

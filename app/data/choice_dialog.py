@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from app.data.opened import Choice
 from app.forms.rows import SentenceLabel
 from app.section import scrolled
+from app.tips import plain_tip
 
 QUESTIONS = {
     "dataset": "It holds several arrays. Which one is to be opened?",
@@ -49,7 +50,7 @@ class ChoiceDialog(QDialog):
         for number, choice in enumerate(self.choices):
             button = QRadioButton(choice.words.replace("&", "&&"))
             button.setAccessibleName(choice.words)
-            button.setToolTip(f"Read the file as this: {choice.words}.")
+            button.setToolTip(plain_tip(f"Read the file as this: {choice.words}."))
             self.group.addButton(button, number)
             lines.addWidget(button)
         lines.addStretch(1)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
+from app.tips import plain_tip
 from engine.data.input_options import InputOptions
 
 if TYPE_CHECKING:
@@ -47,7 +48,9 @@ class FactsList(QWidget):
             value.setAccessibleName(f"{fact.name}: {fact.value}")
             for label in (name, value):
                 label.setTextFormat(Qt.TextFormat.PlainText)
-                label.setToolTip(f"From: {fact.origin}." if fact.origin else "Found by itself.")
+                label.setToolTip(
+                    plain_tip(f"From: {fact.origin}." if fact.origin else "Found by itself.")
+                )
                 self.grid.addWidget(label, row, label is value, Qt.AlignmentFlag.AlignTop)
 
 

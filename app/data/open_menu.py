@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.data.presenter import DataPresenter
+from app.tips import plain_tip
 
 PATTERNS = (
     "Images, sinograms and k-space (*.dcm *.dicom *.ima *.nii *.nii.gz *.nrrd *.nhdr *.mha *.mhd "
@@ -46,7 +47,7 @@ class OpenMenu(QMenu):
     def _action(self, text: str, tip: str, run: object) -> QAction:
         action = QAction(text, self)  # one that addAction makes is never let go by Python
         self.addAction(action)
-        action.setToolTip(tip)
+        action.setToolTip(plain_tip(tip))
         action.triggered.connect(lambda: run())  # type: ignore[operator]
         return action
 

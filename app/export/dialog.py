@@ -26,6 +26,7 @@ from app.export.plan import REPORT_OF_VISIBLE, VISIBLE, WHAT, Choices, Shown, de
 from app.export.presenter import ExportPresenter, Outcome
 from app.forms.rows import SentenceLabel
 from app.tasks import Tasks
+from app.tips import plain_tip
 
 NAME_TIP = "All files begin with this name; keep patients' names out of it."
 HIDE_TIP = "Leave names, numbers and dates of the patient out of every file."
@@ -279,7 +280,7 @@ class ExportDialog(QDialog):
         )
         reason = presenter.reason
         self.export.setEnabled(not reason)
-        self.export.setToolTip(reason or EXPORT_TIP)
+        self.export.setToolTip(plain_tip(reason or EXPORT_TIP))
         self.sentence.say("" if busy or self._last else reason)
         for widget in (self.bar, self.stop):
             widget.setVisible(busy)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.export.formats import FORMATS, is_series
 from app.export.plan import CURRENT, REPORT_OF_VISIBLE, VISIBLE
 from app.theme import is_dark
+from app.tips import plain_tip
 
 RED: Final = {False: "#b00020", True: "#ff8a80"}  # readable on light, on dark
 MOST_LISTED: Final = 200
@@ -82,7 +83,7 @@ class Choice(QWidget):
     def set_reason(self, key: str, reason: str) -> None:
         """Why one of them cannot be chosen; empty when it can."""
         self.buttons[key].setEnabled(not reason)
-        self.buttons[key].setToolTip(reason or self._tips[key])
+        self.buttons[key].setToolTip(plain_tip(reason or self._tips[key]))
 
 
 class FormatBoxes(QWidget):
@@ -121,7 +122,7 @@ class FormatBoxes(QWidget):
 
     def set_reason(self, reason: str) -> None:
         self.setEnabled(not reason)
-        self.setToolTip(reason)
+        self.setToolTip(plain_tip(reason))
 
 
 class FileList(QListWidget):
@@ -146,7 +147,7 @@ class FileList(QListWidget):
         for path in ordered[:MOST_LISTED]:
             name = f"{path.name}/" if is_series(path) else path.name
             item = QListWidgetItem(f"{name}   exists already" if path in existing else name)
-            item.setToolTip(str(path))
+            item.setToolTip(plain_tip(str(path)))
             if path in existing:
                 item.setForeground(red)
             self.addItem(item)

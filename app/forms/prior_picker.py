@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.forms.choices import prior_card
 from app.forms.fields import CalmCombo
+from app.tips import plain_tip
 from engine.errors import RequestError
 
 OTHER = "other file…"
@@ -75,7 +76,7 @@ class PriorPicker(QWidget):
     def set_reason(self, reason: str) -> None:
         """Why no prior is used; empty when one is."""
         self.combo.setEnabled(not reason)
-        self.combo.setToolTip(reason or HELP)
+        self.combo.setToolTip(plain_tip(reason or HELP))
 
     def show_name(self, name: str) -> None:
         """Select a name; one that is not in the list is a file and is added."""

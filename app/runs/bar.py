@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QS
 from app.runs.pace import Progress
 from app.runs.presenter import RunPresenter
 from app.theme import tabular
+from app.tips import plain_tip
 
 IDLE: Final = "Nothing is running."
 TIPS: Final = {
@@ -105,7 +106,7 @@ class RunBar(QWidget):
 
     def _say(self, words: str) -> None:
         if words != self.status.toolTip():
-            self.status.setToolTip(words)
+            self.status.setToolTip(plain_tip(words))
             self.status.setText(words)
 
     @Slot(object)
