@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from engine.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
+    from app.window import MainWindow
     from app.workspace.locks import SessionFolder
 
 
@@ -88,7 +89,7 @@ def run(text: str | None) -> int:
     app.processEvents()  # drawn before torch takes the interpreter for a second or two
     window.load_engine()
     if text is not None:
-        window.data.open(text)
+        open_named(window, text)
     window.workspaces.offer_unfinished(root)
     window.first_tour()
     with loop:
@@ -96,7 +97,8 @@ def run(text: str | None) -> int:
     heartbeat.stop()
     if not closed:  # Qt ends the loop by itself when the display has gone
         window.trust.presenter.end()
-        window.experiments.presenter.worker.end()
+        for page in window.pages:
+            page.presenter.worker.end()
         window.runs.worker.close()
     tasks.close()
     if session is not None:
@@ -106,6 +108,16 @@ def run(text: str | None) -> int:
     if not closed:
         raise DualscopeError(DISPLAY_GONE)
     return 0
+
+
+def open_named(window: MainWindow, text: str) -> None:
+    """Data, or a workspace: a file manager hands over either."""
+    from app.workspace.file import SUFFIX
+
+    if text.endswith(SUFFIX):
+        window.workspaces.open(Path(text).absolute())
+    else:
+        window.data.open(text)
 
 
 def _session_folder(root: Path) -> tuple[SessionFolder | None, str]:

@@ -14,6 +14,7 @@ from app.images.grid import CompareMode
 from app.images.window import PRESETS
 from app.session.panes import PLANES
 from app.theme import Theme
+from app.tips import plain_tip
 
 if TYPE_CHECKING:
     from app.window import MainWindow
@@ -70,7 +71,7 @@ class Menus:
         if keys:
             action.setShortcut(QKeySequence(keys))
         if tip:
-            action.setToolTip(tip)
+            action.setToolTip(plain_tip(tip))
         self.actions[name] = action
         return action
 
@@ -215,6 +216,7 @@ class Menus:
         self._add(menu, "trust", "&Where is it guessing?…", window.trust.show, "Ctrl+G")
         self._add(menu, "geometry", "Check the &geometry of the scan…", window.check_geometry)
         self._add(menu, "experiments", "&Experiments…", window.experiments.show)
+        self._add(menu, "folder", "&Folder of inputs…", window.folders.show)
 
     def _help(self, menu: QMenu) -> None:
         window, Key = self.window, QKeySequence.StandardKey

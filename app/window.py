@@ -18,6 +18,7 @@ from app.data.drop import DropFilter
 from app.data.geometry_flow import GeometryFlow
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
+from app.folder.flow import Folders
 from app.forms.choices import Choices, load_choices
 from app.forms.history import History
 from app.menus import Menus
@@ -135,8 +136,10 @@ class MainWindow(QMainWindow):
         runs.finished.connect(self._on_finished)
         runs.failed.connect(self._on_failed)
         runs.closed.connect(self._on_runs_closed)
-        self.experiments = Experiments(self)
-        self.experiments.presenter.closed.connect(runs.request_close)
+        self.experiments, self.folders = Experiments(self), Folders(self)
+        self.pages = (self.experiments, self.folders)
+        self.experiments.presenter.closed.connect(self.folders.request_close)
+        self.folders.presenter.closed.connect(runs.request_close)
         self.trust = Trust(self)
         self.trust.presenter.closed.connect(self.experiments.request_close)
         self.center.plots.wanted_changed.connect(self._show_wanted)
@@ -170,7 +173,7 @@ class MainWindow(QMainWindow):
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
-        self.trust.request_close()  # experiments and runs end after it, in this order
+        self.trust.request_close()  # experiments, folders and runs end after it, in this order
 
     @Slot()
     def _on_runs_closed(self) -> None:
@@ -254,7 +257,8 @@ class MainWindow(QMainWindow):
     @Slot(list)
     def start_runs(self, asked: list[dict[str, Any]]) -> list[str]:
         data = self.setup.data
-        if data is None or self.runs.busy or self.experiments.busy or self.trust.busy:
+        busy = self.runs.busy or self.trust.busy or any(page.busy for page in self.pages)
+        if data is None or busy:
             return []
         jobs = jobs_for(
             asked,

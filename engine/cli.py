@@ -21,6 +21,7 @@ COMMANDS = {
     "gui": ("engine.commands.gui", "open the workstation"),
     "reconstruct": ("engine.commands.reconstruct", "reconstruct one input"),
     "inspect": ("engine.commands.inspect", "say what an input holds, and what is doubtful"),
+    "batch": ("engine.commands.batch", "reconstruct a folder of inputs, or watch it"),
     "compare": ("engine.commands.compare", "run several solvers on the same problem"),
     "experiment": ("engine.commands.experiment", "repeat an experiment of the paper"),
     "trust": ("engine.commands.trust", "show where a result is measured and where it is guessed"),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject, QStandardPaths, Slot
+from PySide6.QtCore import QStandardPaths, Slot
 
-from app.batch.model import BatchRequest, Ended, Inputs, Offers, load_offers
+from app.batch.model import BatchRequest, Inputs, Offers, load_offers
+from app.batch.page import Page
 from app.batch.presenter import BatchPresenter
-from app.session.workspaces import RUNNING
 
 if TYPE_CHECKING:
     from app.batch.view import ExperimentsWindow
@@ -18,45 +18,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("app")
 
-COMPUTING: Final = "An experiment is going on: wait for it, or cancel it in Tools > Experiments."
 
+class Experiments(Page):
+    """The experiments of the paper."""
 
-class Experiments(QObject):
-    """One page per program, made when it is first asked for.
+    COMPUTING = "An experiment is going on: wait for it, or cancel it in Tools > Experiments."
+    THING = "experiment"
 
-    Either runs or an experiment compute, never both: they would slow each other down, and times
-    would mean nothing.
-    """
+    view: ExperimentsWindow | None
 
     def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self.window = window
-        self.presenter = BatchPresenter(self)
-        self.view: ExperimentsWindow | None = None
-        self.presenter.state_changed.connect(self._on_state)
-        self.presenter.ended.connect(self._on_ended)
-        window.runs.state_changed.connect(self._on_runs)
+        super().__init__(window, BatchPresenter())
 
-    @property
-    def busy(self) -> bool:
-        return self.presenter.busy
-
-    def show(self) -> None:
-        if self.view is None:
-            self.view = self._make_view()
-        self.view.show()
-        self.view.raise_()
-        self.view.activateWindow()
-
-    def request_close(self) -> None:
-        """The windows go at once; an experiment first ends the iteration it is in."""
-        if self.view is not None:
-            self.view.close()
-        if self.busy:
-            self.window.hide()
-        self.presenter.request_close()
-
-    def _make_view(self) -> ExperimentsWindow:
+    def make_view(self) -> ExperimentsWindow:
         from app.batch.view import ExperimentsWindow
 
         window = self.window
@@ -90,18 +64,3 @@ class Experiments(QObject):
     @staticmethod
     def _offer_open(view: ExperimentsWindow, data: Any) -> None:
         view.panel.inputs.set_open(Inputs((data.text,), data.options) if data else None)
-
-    @Slot(str)
-    def _on_state(self, state: str) -> None:
-        self.window.left.solver.set_occupied(COMPUTING if self.busy else "")
-        self.window.menus.refresh()
-
-    @Slot(str)
-    def _on_runs(self, state: str) -> None:
-        self.presenter.set_blocked(RUNNING if self.window.runs.busy else "")
-
-    @Slot(object)
-    def _on_ended(self, ended: Ended) -> None:
-        log.info("The experiment ended: %s.", ended.status)
-        if ended.status == "failed":
-            self.window.messages.error(ended.sentence, ended.details)

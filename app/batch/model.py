@@ -17,6 +17,7 @@ ON_SCREEN: Final = (
         "open it in the main window first, and take the open data as inputs",
     ),
     ("--prior", "the prior"),
+    ("--deidentify", "“Leave out all names”"),
 )
 
 TABLE, STEP = "table", "step"  # slots of the mailbox, where only the newest one counts
@@ -108,8 +109,8 @@ class Ended:
     details: str = ""
 
 
-def on_screen(sentence: str) -> str:
+def on_screen(sentence: str, words: tuple[tuple[str, str], ...] = ON_SCREEN) -> str:
     """The engine's sentence in the words of the page."""
-    for command_line, page in ON_SCREEN:
+    for command_line, page in words:
         sentence = sentence.replace(command_line, page)
     return sentence

@@ -1,23 +1,31 @@
-"""Between the thread of an experiment and the page: takes what is new, and tells it."""
+"""Between the thread of an experiment or a folder and its page: takes what is new, and tells it."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
-from app.batch.model import STEP, TABLE, BatchRequest, Begun, Ended
-from app.batch.worker import BatchWorker
+from app.batch.model import STEP, TABLE, Begun, Ended
+from app.batch.stop import Stop
+from app.batch.worker import BatchWorker, Work
 from app.runs.mailbox import Mailbox
 
 DRAIN_MS: Final = 50
 IDLE, RUNNING, ENDING = "idle", "running", "ending"
 
 
+def _experiment(request: Any, stop: Stop, mailbox: Mailbox) -> Ended:
+    from app.batch.work import run_experiment
+
+    return run_experiment(request, stop, mailbox)
+
+
 class BatchPresenter(QObject):
     """Starts and cancels an experiment. ``state`` is 'idle', 'running' or 'ending'.
 
-    ``blocked`` says why none can start because of something else that computes.
+    ``blocked`` says why none can start because of something else that computes. A subclass has
+    another ``work``, and its own reasons against a request.
     """
 
     state_changed = Signal(str)
@@ -28,10 +36,12 @@ class BatchPresenter(QObject):
     ended = Signal(object)  # Ended
     closed = Signal()
 
-    def __init__(self, parent: QObject | None = None) -> None:
+    def __init__(
+        self, parent: QObject | None = None, work: Work = _experiment, name: str = "experiment"
+    ) -> None:
         super().__init__(parent)
         self.mailbox = Mailbox()
-        self.worker = BatchWorker(self.mailbox)
+        self.worker = BatchWorker(self.mailbox, work, name)
         self.state, self.blocked = IDLE, ""
         self._closing = False
         self._timer = QTimer(self)
@@ -42,7 +52,7 @@ class BatchPresenter(QObject):
     def busy(self) -> bool:
         return self.state != IDLE
 
-    def reason(self, request: BatchRequest) -> str:
+    def reason(self, request: Any) -> str:
         """Why this cannot start now; empty when it can."""
         if self.busy:
             return "An experiment is going on: wait, or cancel it first."
@@ -52,7 +62,7 @@ class BatchPresenter(QObject):
             return "The experiments are still loading."
         return "" if request.folder else "Choose a folder for the results."
 
-    def start(self, request: BatchRequest) -> None:
+    def start(self, request: Any) -> None:
         if self.reason(request) or self._closing:
             return
         self.mailbox.drain()

@@ -7,6 +7,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 
 from app.batch.model import Table
+from app.tips import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 _ROLE = Qt.ItemDataRole
@@ -51,7 +52,8 @@ class ResultsModel(QAbstractTableModel):
 
     def data(self, index: Index, role: int = _ROLE.DisplayRole) -> Any:
         if role in (_ROLE.DisplayRole, _ROLE.ToolTipRole):
-            return self.table.rows[index.row()][index.column()]
+            text = self.table.rows[index.row()][index.column()]
+            return plain_tip(text) if role == _ROLE.ToolTipRole else text
         return self._alignment(index.column()) if role == _ROLE.TextAlignmentRole else None
 
     def _alignment(self, column: int) -> Qt.AlignmentFlag:

@@ -2,107 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from PySide6.QtCore import Qt, QUrl, Signal, Slot
-from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QProgressBar,
-    QPushButton,
-    QSizePolicy,
-    QSplitter,
-    QStackedWidget,
-    QTableView,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QFrame, QSplitter, QWidget
 
 from app.batch.figure import Figures
-from app.batch.model import Begun, Ended, Step, Table
+from app.batch.model import Ended
 from app.batch.panel import RequestPanel
-from app.batch.presenter import BatchPresenter
-from app.batch.table_model import ResultsModel
-from app.forms.rows import SentenceLabel
-from app.runs.bar import left_text
+from app.batch.table_window import TableWindow
 from app.section import scrolled
-from app.tables import plain_look
-from app.theme import tabular
-
-EMPTY: Final = "The table fills while the experiment runs, with the paper's figures beside ours."
-START_TIP: Final = "Compute what this experiment still lacks."
-CANCEL_TIP: Final = "Stop after this iteration; Start goes on from the cases that are done."
-WIDEST_PX: Final = 400  # of a column: why a method failed may be a long sentence
-SIZE: Final = (1200, 660)
 
 
-class ExperimentsWindow(QWidget):
-    """Shows what a `BatchPresenter` tells; closing it lets the experiment go on."""
+class ExperimentsWindow(TableWindow):
+    """The table with the figures under it."""
 
-    started = Signal(object)  # BatchRequest
+    TITLE = "Experiments"
+    THING = "experiment"
+    EMPTY = "The table fills while the experiment runs, with the paper's figures beside ours."
+    START_TIP = "Compute what this experiment still lacks."
+    CANCEL_TIP = "Stop after this iteration; Start goes on from the cases that are done."
+    TABLE_TIP = "Means over the slices, beside the figures of the paper."
+    FIRST = "Preparing the first scan …"
 
-    def __init__(self, presenter: BatchPresenter, parent: QWidget | None = None) -> None:
-        super().__init__(parent, Qt.WindowType.Window)
-        self.presenter = presenter
-        self.setWindowTitle("Experiments")
-        self.panel = RequestPanel()
-        self.model = ResultsModel(self)
-        self.table = QTableView()
-        self.empty = QLabel(EMPTY)
+    panel: RequestPanel
+
+    def make_panel(self) -> RequestPanel:
+        return RequestPanel()
+
+    def beside_table(self) -> QWidget:
         self.figures = Figures()
-        self.notes = SentenceLabel()
-        self.status, self.left = QLabel(), QLabel()
-        self.bar = QProgressBar()
-        self.start, self.cancel = QPushButton("Start"), QPushButton("Cancel")
-        self.open_folder = QPushButton("Open folder")
-        self._folder = ""  # of what is shown
-        self._describe()
-        self._build()
-        self._connect()
-        self.resize(*SIZE)
-        self._refresh()
-
-    # -- building ---------------------------------------------------------------------------
-
-    def _describe(self) -> None:
-        for widget, name, tip in (
-            (self.table, "Results", "Means over the slices, beside the figures of the paper."),
-            (self.bar, "Progress of the experiment", "How much of the experiment is done."),
-            (self.status, "What is computed", ""),
-            (self.left, "Time left", "Estimated from the cases computed so far."),
-            (self.notes, "Notes on the experiment", ""),
-            (self.start, "Start", START_TIP),
-            (self.cancel, "Cancel", CANCEL_TIP),
-            (self.open_folder, "Open folder", "Show the written files in the file manager."),
-        ):
-            widget.setAccessibleName(name)
-            widget.setToolTip(tip)
-        self.table.setModel(self.model)
-        self.table.setFont(tabular(self.table.font()))
-        self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.table.setWordWrap(False)
-        plain_look(self.table)
-        self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.empty.setWordWrap(True)
-        self.empty.setFrameShape(QFrame.Shape.StyledPanel)
-        self.bar.setRange(0, 1000)
-        self.bar.setTextVisible(False)
-        self.bar.setFixedHeight(8)
-        self.bar.setFixedWidth(160)
-        for label in (self.status, self.left):
-            label.setFont(tabular(label.font()))
-        self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.left.setMinimumWidth(self.left.fontMetrics().horizontalAdvance("00 min left"))
-        self.start.setDefault(True)
-
-    def _build(self) -> None:
-        self.pages = QStackedWidget()
-        self.pages.addWidget(self.empty)
-        self.pages.addWidget(self.table)
         area = scrolled(self.figures, "Figures")
         area.setFrameShape(QFrame.Shape.StyledPanel)
         self.split = QSplitter(Qt.Orientation.Vertical)
@@ -110,117 +37,10 @@ class ExperimentsWindow(QWidget):
         self.split.addWidget(self.pages)
         self.split.addWidget(area)
         self.split.setSizes([260, 340])
-        right = QVBoxLayout()
-        right.setSpacing(8)
-        right.addWidget(self.notes)
-        right.addWidget(self.split, 1)
-        body = QHBoxLayout()
-        body.setSpacing(16)
-        body.addWidget(self.panel)
-        body.addLayout(right, 1)
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        foot.addWidget(self.status, 1)
-        for widget in (self.bar, self.left, self.open_folder, self.cancel, self.start):
-            foot.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(16)
-        column.addLayout(body, 1)
-        column.addLayout(foot)
+        return self.split
 
-    def _connect(self) -> None:
-        self.panel.changed.connect(self._refresh)
-        self.start.clicked.connect(lambda: self.started.emit(self.panel.value()))
-        self.cancel.clicked.connect(self.presenter.cancel)
-        self.open_folder.clicked.connect(self._on_open_folder)
-        presenter = self.presenter
-        presenter.state_changed.connect(self._on_state)
-        presenter.blocked_changed.connect(self._refresh)
-        presenter.begun.connect(self._on_begun)
-        presenter.stepped.connect(self._on_step)
-        presenter.table_changed.connect(self._on_table)
-        presenter.ended.connect(self._on_ended)
-        QShortcut(QKeySequence.StandardKey.Close, self).activated.connect(self.close)
+    def clear(self) -> None:
+        self.figures.clear()
 
-    # -- what happens -----------------------------------------------------------------------
-
-    @Slot(str)
-    def _on_state(self, state: str) -> None:
-        if state == "running":
-            self.model.show_table(Table())
-            self.pages.setCurrentWidget(self.empty)
-            self.figures.clear()
-            self.notes.say("")
-            self.bar.setValue(0)
-            self.left.clear()
-            self._folder = self.panel.value().folder
-            self._say("Reading the inputs …")
-        elif state == "ending":
-            self._say("Ending after this iteration …")
-        self._refresh()
-
-    @Slot(object)
-    def _on_begun(self, begun: Begun) -> None:
-        notes = list(begun.notes)
-        if begun.done:
-            notes.insert(0, f"{begun.done} of {begun.cases} cases are done already.")
-        self.notes.say(" ".join(notes))
-        self._say("Preparing the first scan …")
-
-    @Slot(object)
-    def _on_step(self, step: Step) -> None:
-        self.bar.setValue(round(1000 * step.fraction))
-        if self.presenter.state == "running":
-            self._say(step.words)
-            self.left.setText(left_text(step.seconds_left))
-
-    @Slot(object)
-    def _on_table(self, table: Table) -> None:
-        before = self.model.columnCount()
-        self.model.show_table(table)
-        self.pages.setCurrentWidget(self.table if table.rows else self.empty)
-        if self.model.columnCount() != before:
-            self._fit_columns()
-        self.table.scrollToBottom()
-
-    def _fit_columns(self) -> None:
-        self.table.resizeColumnsToContents()
-        for column in range(self.model.columnCount()):
-            width = min(self.table.columnWidth(column) + 12, WIDEST_PX)
-            self.table.setColumnWidth(column, width)
-
-    @Slot(object)
-    def _on_ended(self, ended: Ended) -> None:
-        self.left.clear()
-        if ended.status == "failed":
-            self._say(f"⚠ {ended.sentence}")
-            return
-        self._fit_columns()
+    def conclude(self, ended: Ended) -> None:
         self.figures.show_files(ended.figures)
-        if ended.status == "done":
-            self.bar.setValue(self.bar.maximum())
-            self._say("Done.")
-        else:
-            self._say("Cancelled: what is done is kept, and Start goes on from there.")
-
-    @Slot()
-    def _on_open_folder(self) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(self._folder))
-
-    @Slot()
-    def _refresh(self) -> None:
-        busy, reason = self.presenter.busy, self.presenter.reason(self.panel.value())
-        self.panel.setEnabled(not busy)
-        self.start.setEnabled(not reason)
-        self.start.setToolTip(reason or START_TIP)
-        running = self.presenter.state == "running"
-        self.cancel.setEnabled(running)
-        self.cancel.setToolTip(CANCEL_TIP if running else "Nothing is going on to cancel.")
-        self.open_folder.setEnabled(bool(self._folder) and not busy)
-        if not busy and not self._folder:
-            self._say(reason)
-
-    def _say(self, words: str) -> None:
-        self.status.setText(words)
-        self.status.setToolTip(words)

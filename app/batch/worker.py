@@ -1,25 +1,31 @@
-"""The thread of an experiment; free of Qt, it speaks through the mailbox."""
+"""The thread of an experiment, or of a folder; free of Qt, it speaks through the mailbox."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from app.batch.model import BatchRequest, Ended, on_screen
+from app.batch.model import Ended, on_screen
 from app.batch.stop import Stop
 from app.runs.mailbox import Mailbox
 from app.tasks import details_of, sentence_of
 
+Work = Callable[[Any, Stop, Mailbox], Ended]
+
 
 class BatchWorker:
-    """One experiment at a time, each in a thread of its own.
+    """One request at a time, each in a thread of its own.
+
+    ``work`` is called there and imports the engine; a request names the ``folder`` of its results.
 
     The thread is a daemon: a program that dies does not wait for it, and every finished case is
     on the disk.
     """
 
-    def __init__(self, mailbox: Mailbox) -> None:
-        self.mailbox = mailbox
+    def __init__(self, mailbox: Mailbox, work: Work, name: str) -> None:
+        self.mailbox, self.work, self.name = mailbox, work, name
         self._thread: threading.Thread | None = None
         self._stop = Stop()
 
@@ -27,10 +33,10 @@ class BatchWorker:
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, request: BatchRequest) -> None:
+    def start(self, request: Any) -> None:
         self._stop = Stop()
         self._thread = threading.Thread(
-            target=self._work, args=(request, self._stop), name="experiment", daemon=True
+            target=self._work, args=(request, self._stop), name=self.name, daemon=True
         )
         self._thread.start()
 
@@ -44,11 +50,9 @@ class BatchWorker:
         if self._thread is not None:
             self._thread.join(timeout_seconds)
 
-    def _work(self, request: BatchRequest, stop: Stop) -> None:
+    def _work(self, request: Any, stop: Stop) -> None:
         try:
-            from app.batch.work import run_experiment
-
-            ended = run_experiment(request, stop, self.mailbox)
+            ended = self.work(request, stop, self.mailbox)
         except Exception as error:  # a bug must reach the person, not die with the thread
             sentence = on_screen(sentence_of(error))
             ended = Ended("failed", Path(request.folder), (), sentence, details_of(error))

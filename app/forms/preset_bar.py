@@ -9,9 +9,9 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.forms.fields import CalmCombo
-from app.forms.presets import LONGEST_NAME, Preset, PresetStore, checked_name
 from app.forms.rows import SentenceLabel
 from engine.errors import DualscopeError, RequestError
+from engine.preset_store import LONGEST_NAME, Preset, PresetStore, checked_name
 
 HELP = "Put the values of a preset into the fields; nothing runs."
 

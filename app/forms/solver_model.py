@@ -13,7 +13,7 @@ from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
 from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
-from app.forms.presets import Preset
+from engine.preset_store import Preset
 from engine.settings import Settings, setting
 
 BOTH = ("dc-pnpdp", "diffpir")

@@ -13,10 +13,10 @@ from app.forms.fields import CalmCombo
 from app.forms.form import SettingsForm
 from app.forms.history import History
 from app.forms.preset_bar import PresetBar
-from app.forms.presets import Preset, PresetStore
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
 from app.forms.solver_model import BOTH, RULES, RunSettings, SolverModel
+from engine.preset_store import Preset, PresetStore
 
 BASIC = (
     *("nfe", "rho", "rho_over_sigma2", "cg_iterations", "sigma_max", "sigma_min"),

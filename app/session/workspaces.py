@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Slot
 
-from app.forms.presets import Preset
 from app.images.window import WindowLevel
 from app.runs.delete import DeleteRuns
 from app.runs.store import RunEntry
@@ -22,6 +21,7 @@ from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
 from engine.errors import DualscopeError
 from engine.numbers import as_float
+from engine.preset_store import Preset
 
 if TYPE_CHECKING:
     from app.window import MainWindow

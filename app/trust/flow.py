@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Slot
 
-from app.batch.flow import COMPUTING
 from app.runs.store import RunEntry
 from app.session.workspaces import RUNNING
 from app.trust.model import PULL, TITLES, Ended, Question, Reading, load_words
@@ -77,8 +76,9 @@ class Trust(QObject):
         window.panes.current_changed.connect(self.refresh)
         window.grid.link.slice_changed.connect(self.refresh)
         window.store.updated.connect(self.refresh)
-        for computing in (window.runs, window.experiments.presenter):
-            computing.state_changed.connect(self.refresh)
+        window.runs.state_changed.connect(self.refresh)
+        for page in window.pages:
+            page.presenter.state_changed.connect(self.refresh)
         window.tasks.start("Loading the explanations …", load_words, self._on_words)
         return view
 
@@ -111,8 +111,8 @@ class Trust(QObject):
             return OCCUPIED
         if window.runs.busy:
             return RUNNING
-        if window.experiments.busy:
-            return COMPUTING
+        if page := next((page for page in window.pages if page.busy), None):
+            return page.COMPUTING
         if entry is None:
             return NO_RUN
         if entry.images is None:
@@ -167,7 +167,8 @@ class Trust(QObject):
     def _on_state(self, state: str) -> None:
         occupied = OCCUPIED if self.busy else ""
         self.window.left.solver.set_occupied(occupied)
-        self.window.experiments.presenter.set_blocked(occupied)
+        for page in self.window.pages:
+            page.presenter.set_blocked(occupied)
         self.window.menus.refresh()
 
     @Slot(object)

@@ -87,8 +87,13 @@ def _find(path: Path, options: InputOptions) -> Path | None:
         if not chosen.is_file():
             raise RequestError(f"--sidecar {options.sidecar}: there is no such file.")
         return chosen
-    beside = path.with_name(path.name + ".json") if path.is_dir() else path.with_suffix(".json")
+    beside = sidecar_of(path)
     return beside if beside.is_file() and beside != path else None
+
+
+def sidecar_of(path: Path) -> Path:
+    """Where the sidecar of an input lies, if it has one."""
+    return path.with_name(path.name + ".json") if path.is_dir() else path.with_suffix(".json")
 
 
 def _read_object(path: Path) -> dict[str, Any]:

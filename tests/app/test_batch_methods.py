@@ -6,11 +6,11 @@ import pytest
 from window_driver import HU, choose, click, phantom, save_phantom, until
 
 from app.forms.choices import load_choices
-from app.forms.presets import BUILT_IN
 from app.forms.solver_panel import SolverPanel
 from app.images.grid import CompareMode
 from app.theme import RUN_STYLES
 from engine.experiments.catalogue import LABELS
+from engine.preset_store import BUILT_IN
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import BUDGETS
 

@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QSt
 from app.forms.choices import load_choices
 from app.forms.ct_panel import CTPanel
 from app.forms.mri_panel import MRIPanel
-from app.forms.presets import PresetStore
 from app.forms.solver_panel import SolverPanel
+from engine.preset_store import PresetStore
 
 WIDTH = 320
 

@@ -6,8 +6,8 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.forms.preset_bar import PresetBar
-from app.forms.presets import BUILT_IN, FORMAT, Preset, PresetStore
 from engine.errors import RequestError
+from engine.preset_store import BUILT_IN, FORMAT, Preset, PresetStore
 from engine.solvers.presets import BUDGETS, PRESETS
 
 MINE = Preset("Mine, 60 views", "CT", "diffpir", {"nfe": 20, "rho": None}, {"views": 60})

@@ -9,12 +9,12 @@ import torch
 from PySide6.QtCore import Qt
 
 from app.forms.choices import load_choices, preset_values
-from app.forms.presets import BUILT_IN, Preset, PresetStore
 from app.forms.solver_model import BOTH
 from app.forms.solver_panel import SolverPanel
 from engine.acquisition import CTAcquisition
 from engine.data.dataset import Slices
 from engine.job import Job
+from engine.preset_store import BUILT_IN, Preset, PresetStore
 from engine.priors.prior import IntensityMap
 from engine.simulate import simulate
 from engine.solvers.catalogue import SOLVERS

@@ -7,7 +7,6 @@ import pytest
 from fuzz_cases import PART, run_cases
 from mutations import damaged_json
 
-from app.forms.presets import PresetStore
 from app.workspace.autosave import unfinished
 from app.workspace.file import SUFFIX, runs_folder, write_workspace
 from app.workspace.reading import read_workspace
@@ -17,6 +16,7 @@ from engine.data.record import RunRecord
 from engine.data.shared_record import shared_record
 from engine.errors import RequestError
 from engine.job import Job, resume_run
+from engine.preset_store import PresetStore
 from engine.solvers.catalogue import find_solver
 
 

@@ -199,14 +199,14 @@ def read_settings(out):
 
 
 def preset(inputs, out, version):
-    from app.forms.presets import Preset, PresetStore
+    from engine.preset_store import Preset, PresetStore
 
     values = {"nfe": 7 if version == "old" else 9}
     return saying(lambda: PresetStore(out / "presets").save(Preset("mine", settings=values)))
 
 
 def read_preset(out):
-    from app.forms.presets import PresetStore
+    from engine.preset_store import PresetStore
 
     store = PresetStore(out / "presets")
     (found,) = [one for one in store.presets("CT") if one.name == "mine"]

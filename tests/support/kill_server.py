@@ -43,7 +43,7 @@ def serve(request):
 
 
 NEEDED = (
-    "app.forms.presets",
+    "engine.preset_store",
     "app.shell.settings",
     "app.workspace.file",
     "engine.cli",

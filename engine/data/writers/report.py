@@ -105,6 +105,11 @@ def page(
         ("Provenance", provenance_table(bodies, operator) if bodies else ""),
     ]
     body = "".join(f"<section><h2>{n}</h2>{text}</section>" for n, text in sections if text)
+    return document(title, about, body)
+
+
+def document(title: str, about: str, body: str) -> str:
+    """A page in the reports' style around ``body``, which is HTML already."""
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         # the browser itself then refuses scripts and requests

@@ -1,4 +1,8 @@
-"""Named settings: the paper's, budgets, and those a person has saved."""
+"""Named acquisitions and settings: the paper's, budgets, and those a person has saved.
+
+The window and the command line take the same ones. What a value of them means is checked where it
+is used: a file may have been written by anybody.
+"""
 
 from __future__ import annotations
 
@@ -112,9 +116,9 @@ class PresetStore:
             self.problems.append(f"Cannot read {self.folder}: {error.strerror}.")
         for path in paths:
             try:
-                saved.append(_read(path))
+                saved.append(read_preset(path))
             except RequestError as error:
-                self.problems.append(str(error))
+                self.problems.append(f"{error} It is skipped.")
         saved.sort(key=lambda preset: preset.name.casefold())
         return [p for p in (*BUILT_IN, *saved) if p.modality == modality]
 
@@ -158,19 +162,19 @@ def checked_name(name: str) -> str:
     return name
 
 
-def _read(path: Path) -> Preset:
+def read_preset(path: Path) -> Preset:
     """A saved preset, or a sentence about why not."""
     try:
         check_regular(path)
         if path.stat().st_size > LARGEST:
-            raise RequestError(f"{path.name} is too large for a preset and is skipped.")
+            raise RequestError(f"{path.name} is too large for a preset.")
         values = json.loads(path.read_bytes())
     except OSError as error:
         raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path.name} is not a preset (broken JSON) and is skipped.") from error
+        raise RequestError(f"{path.name} is not a preset (broken JSON).") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
-        raise RequestError(f"{path.name} is not a preset of this program and is skipped.")
+        raise RequestError(f"{path.name} is not a preset of this program.")
     solver = values.get("solver")
     groups = [values.get("settings"), values.get("acquisition")]
     if (
@@ -180,7 +184,7 @@ def _read(path: Path) -> Preset:
         or not all(isinstance(group, dict) for group in groups)
         or not all(_plain(value) for group in groups for value in (group or {}).values())
     ):
-        raise RequestError(f"{path.name} holds a value of a wrong kind and is skipped.")
+        raise RequestError(f"{path.name} holds a value of a wrong kind.")
     return Preset(
         checked_name(values["name"]),
         values["modality"],

@@ -1,0 +1,1 @@
+"""A folder of inputs as a page of the workstation."""

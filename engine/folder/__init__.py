@@ -1,0 +1,1 @@
+"""A folder of inputs to a folder of results and one table."""
