@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
+from app.layouts import empty_layout
 from app.tips import plain_tip
 from engine.data.input_options import InputOptions
 
@@ -37,7 +38,7 @@ class FactsList(QWidget):
         self.grid.setColumnStretch(1, 3)
 
     def show_facts(self, facts: Iterable[Fact]) -> None:
-        _empty(self.grid)
+        empty_layout(self.grid)
         for row, fact in enumerate(facts):
             name = QLabel(fact.name)
             name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
@@ -66,7 +67,7 @@ class WarningsList(QWidget):
         self.setVisible(False)
 
     def show_warnings(self, warnings: Iterable[str]) -> None:
-        _empty(self.column)
+        empty_layout(self.column)
         sentences = [on_screen(words, NAMES) for words in warnings]
         for sentence in sentences:
             label = SentenceLabel(self)
@@ -74,10 +75,3 @@ class WarningsList(QWidget):
             label.say(f"⚠ {sentence}")
             self.column.addWidget(label)
         self.setVisible(bool(sentences))
-
-
-def _empty(layout: QGridLayout | QVBoxLayout) -> None:
-    while (item := layout.takeAt(0)) is not None:
-        if (widget := item.widget()) is not None:
-            widget.hide()
-            widget.deleteLater()

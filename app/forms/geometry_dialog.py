@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 from app.forms.form import SettingsForm, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
+from app.layouts import empty_layout
 from engine.data.input_options import InputOptions
 
 PAUSE_MS = 300  # after the last letter, before a preview is asked for
@@ -106,10 +107,7 @@ class GeometryDialog(QDialog):
 
     def set_proposals(self, offers: Sequence[Offer], note: str = "") -> None:
         """What the data say, best first; ``note`` says what they cannot tell."""
-        while (item := self.proposals.takeAt(0)) is not None:
-            if (widget := item.widget()) is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty_layout(self.proposals)
         if offers:
             heading = QLabel("What the data say")
             font = heading.font()

@@ -181,8 +181,8 @@ class PaneGrid(QWidget):
         if columns == self._columns and panes:
             return
         self._columns = columns
-        for index in range(self._layout.count() - 1, -1, -1):
-            self._layout.takeAt(index)
+        for widget in (*panes, self._empty):
+            self._layout.removeWidget(widget)
         for line in range(max(self._layout.rowCount(), self._layout.columnCount())):
             self._layout.setRowStretch(line, 0)
             self._layout.setColumnStretch(line, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
+from app.layouts import empty_layout
 from app.runs.colours import Dash
 from app.runs.swatch import swatch
 
@@ -29,10 +30,7 @@ class Legend(QWidget):
         if lines == self._lines:
             return
         self._lines = lines
-        while (item := self._layout.takeAt(0)) is not None:
-            if (old := item.widget()) is not None:
-                old.hide()
-                old.deleteLater()
+        empty_layout(self._layout)
         ratio = self.devicePixelRatioF()
         for number, (name, colour, dash) in enumerate(lines):
             row, column = divmod(number, self.per_row)

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from app.pulse import give_memory_back
 from app.runs.events import QueueEmpty, RunFailed, RunRequest
 from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
@@ -164,6 +165,7 @@ class RunWorker:
                     self._current = None
                     empty = not self._waiting
             if empty:
+                give_memory_back()
                 self.mailbox.post(QueueEmpty())
 
     def _fail(self, group: Group, error: Exception) -> None:
