@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import sys
 import time
@@ -60,9 +58,3 @@ def memory_mb() -> float | None:
         return None
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def give_memory_back() -> None:
-    """Freed memory goes back to the system; glibc would keep it, in pieces, for every thread."""
-    with contextlib.suppress(AttributeError, OSError, TypeError):  # another C library
-        ctypes.CDLL(None).malloc_trim(0)

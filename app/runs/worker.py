@@ -15,12 +15,12 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.pulse import give_memory_back
 from app.runs.events import QueueEmpty, RunFailed, RunRequest
 from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
 from app.runs.snapshots import DEFAULT_BYTES
 from engine.errors import unforeseen
+from engine.memory import give_memory_back
 
 SWITCH_SECONDS = 0.0005
 BREATH_SECONDS = 0.08

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
 from pathlib import Path
 
 import torch
+
+from engine.memory import give_memory_back
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -41,10 +42,10 @@ class PeakMemory:
 
 def _start_of_linux() -> int | None:
     """Give freed memory back, so that using it again counts, and forget the old peak."""
+    give_memory_back()
     try:
-        ctypes.CDLL(None).malloc_trim(0)
         CLEAR.write_text("5", encoding="ascii")
-    except (AttributeError, OSError):  # another C library, or a system that forbids it
+    except OSError:  # a system that forbids it
         return None
     return _status_bytes("VmRSS")
 

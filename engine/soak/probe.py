@@ -12,14 +12,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+from engine.memory import give_memory_back
+
 WARM_UP, WARM_UP_S, SHARE = 0.2, 120.0, 0.2
 MOST_GROWTH: Final = 3.0  # per cent, of memory
 INTERIM: Final = (".partial", ".part")
 RSS: Final = "RSS MB"
 METHOD: Final = (
-    "RSS after a garbage collection: the median of the last 20 % of the time against the median "
-    "of the 20 % after the warm-up (the first 20 %, at least 2 minutes). Anything else has leaked "
-    "when the least of the last 20 % is above the most of the 20 % after the warm-up."
+    "RSS after a garbage collection, with freed memory given back to the system: the median of the "
+    "last 20 % of the time against the median of the 20 % after the warm-up (the first 20 %, at "
+    "least 2 minutes). Anything else has leaked when the least of the last 20 % is above the most "
+    "of the 20 % after the warm-up."
 )
 Sample = dict[str, float]  # 'at' in seconds since the start, and what was measured
 
@@ -27,6 +30,7 @@ Sample = dict[str, float]  # 'at' in seconds since the start, and what was measu
 def measure(at: float, home: Path) -> Sample:
     """This process, and the interim files below ``home``, when no task is under way."""
     gc.collect()
+    give_memory_back()
     found: Sample = {"at": at, "temp files": len(interim_files(home))}
     if not sys.platform.startswith("linux"):
         return found | {"threads": threading.active_count()}
