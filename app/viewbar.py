@@ -22,7 +22,7 @@ from app.forms.fields import CalmCombo
 from app.icons import SIDE, tool_icon
 from app.images.display import Tool
 from app.images.grid import CompareMode, PaneGrid
-from app.images.window import PRESETS, WindowLevel
+from app.images.window_box import WindowBox
 from app.session.panes import PLANES
 
 TOOLS: Final = {
@@ -46,12 +46,7 @@ class ViewBar(QWidget):
         self.setAccessibleName("Image tools")
         self.grid, self.link = grid, grid.link
         self.tools = self._tools()
-        self.window_box = CalmCombo()
-        self.window_box.setAccessibleName("Window preset")
-        self.window_box.setToolTip("Choose which HU are black and white. (keys 1 to 9)")
-        for preset in PRESETS:
-            self.window_box.addItem(f"{preset.name}  {preset.centre:g}/{preset.width:g}")
-        self.window_box.addItem("own window")
+        self.window_box = WindowBox(self.link.window_model)
         self.plane_button = QToolButton()
         self.plane_button.setText("Planes")
         self.plane_button.setProperty("switch", True)
@@ -66,12 +61,9 @@ class ViewBar(QWidget):
         self.modes = {mode: self._mode_button(mode) for mode in MODES}
         self.a, self.b = self._source("A"), self._source("B")
         self._build()
-        self.window_box.activated.connect(self._on_preset)
-        self.link.window_model.changed.connect(self.show_window)
         self.link.tool_changed.connect(self._show_tool)
         grid.compare_changed.connect(self._show_mode)
         grid.panes_changed.connect(self.show_sources)
-        self.show_window(self.link.window)
         self.show_sources()
 
     def _tools(self) -> dict[Tool, QToolButton]:
@@ -126,8 +118,6 @@ class ViewBar(QWidget):
         for button in self.tools.values():
             row.addWidget(button)
         row.addWidget(_line())
-        self.window_box.setMinimumContentsLength(14)
-        self.window_box.setMinimumWidth(104)  # it gives way first in a narrow window
         row.addWidget(self.window_box)
         row.addWidget(_line())
         row.addWidget(self.plane_button)
@@ -151,29 +141,8 @@ class ViewBar(QWidget):
             for tool, button in self.tools.items():
                 button.setIcon(tool_icon(tool, self.palette()))
 
-    # -- window -----------------------------------------------------------------------------
-
-    @Slot(int)
-    def _on_preset(self, index: int) -> None:
-        if index < len(PRESETS):
-            self.link.window_model.apply_preset(PRESETS[index])
-        else:
-            self.show_window(self.link.window)
-
-    @Slot(object)
-    def show_window(self, window: WindowLevel) -> None:
-        name = self.link.window_model.preset_name()
-        numbers = [preset.name for preset in PRESETS]
-        self.window_box.setCurrentIndex(numbers.index(name) if name in numbers else len(PRESETS))
-
     def set_modality(self, modality: str) -> None:
-        is_ct = modality == "CT"
-        self.window_box.setEnabled(is_ct)
-        self.window_box.setToolTip(
-            "Choose which HU are black and white. (keys 1 to 9)"
-            if is_ct
-            else "Presets are in HU and this is MR: drag on the image, or press 0."
-        )
+        self.window_box.set_modality(modality)
 
     # -- tools, planes, comparison ----------------------------------------------------------
 

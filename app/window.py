@@ -41,6 +41,7 @@ from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
 from app.trust.flow import Trust
+from app.volume.flow import Volumes
 
 log = logging.getLogger("app")
 
@@ -137,9 +138,11 @@ class MainWindow(QMainWindow):
         runs.failed.connect(self._on_failed)
         runs.closed.connect(self._on_runs_closed)
         self.experiments, self.folders = Experiments(self), Folders(self)
-        self.pages = (self.experiments, self.folders)
+        self.volumes = Volumes(self)
+        self.pages = (self.experiments, self.folders, self.volumes)
         self.experiments.presenter.closed.connect(self.folders.request_close)
-        self.folders.presenter.closed.connect(runs.request_close)
+        self.folders.presenter.closed.connect(self.volumes.request_close)
+        self.volumes.closed.connect(runs.request_close)
         self.trust = Trust(self)
         self.trust.presenter.closed.connect(self.experiments.request_close)
         self.center.plots.wanted_changed.connect(self._show_wanted)
@@ -173,7 +176,7 @@ class MainWindow(QMainWindow):
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
-        self.trust.request_close()  # experiments, folders and runs end after it, in this order
+        self.trust.request_close()  # the pages and runs end after it, one by one
 
     @Slot()
     def _on_runs_closed(self) -> None:

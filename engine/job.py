@@ -106,24 +106,36 @@ class Prepared:
         return [*self.dataset.warnings, *self.notes]
 
 
+def check_job(job: Job) -> None:
+    """Complain about options before long work."""
+    if job.seed < 0:
+        raise RequestError(f"--seed must not be negative, not {job.seed}.")
+    solver = find_solver(job.solver)
+    choose_device(job.device)
+    if job.preset is None:
+        solver.settings_class.from_dict(job.settings)
+
+
 def open_dataset(job: Job) -> Dataset:
     return open_input(job.input, InputOptions.from_dict(job.options))
 
 
-def prepare(job: Job, dataset: Dataset | None = None, problem: Problem | None = None) -> Prepared:
-    """Check everything and build the problem; ``dataset`` and ``problem`` may be shared."""
-    if job.seed < 0:
-        raise RequestError(f"--seed must not be negative, not {job.seed}.")
+def prepare(
+    job: Job,
+    dataset: Dataset | None = None,
+    problem: Problem | None = None,
+    prior: Prior | None = None,
+) -> Prepared:
+    """Check everything and build the problem; the data, the problem and the prior may be shared."""
+    check_job(job)
     solver, device = find_solver(job.solver), choose_device(job.device)
-    if job.preset is None:  # complain about options before long work
-        solver.settings_class.from_dict(job.settings)
     dataset = dataset or open_dataset(job)
     if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
     if "task" in job.acquisition and dataset.kind != "image":
         raise RequestError(f"--task is for images: {job.input} is a measured {dataset.kind}.")
     kind = solver.supervised if solver.needs_prior else None
-    prior = load_prior(job.prior, dataset.modality, kind)
+    prior = prior or load_prior(job.prior, dataset.modality, kind)
     if problem is None or not _same_units(problem, prior):
         numbers = parse_slices(job.slices, len(dataset))
         problem = dataset.problem(numbers, job.acquisition, prior.info.intensity, job.seed)

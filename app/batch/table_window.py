@@ -47,6 +47,7 @@ class TableWindow(QWidget):
     CANCEL_TIP = ""
     TABLE_TIP = ""
     THING = ""  # what is going on
+    CASES = "cases"  # what it is counted in
     READING = "Reading the inputs …"
     FIRST = ""  # said when the inputs are read
     CANCELLED = "Cancelled: what is done is kept, and Start goes on from there."
@@ -79,6 +80,10 @@ class TableWindow(QWidget):
     def beside_table(self) -> QWidget:
         """The table with what else the window shows."""
         return self.pages
+
+    def buttons(self) -> list[QPushButton]:
+        """Below, from left to right."""
+        return [self.open_folder, self.cancel, self.start]
 
     # -- building ---------------------------------------------------------------------------
 
@@ -130,7 +135,7 @@ class TableWindow(QWidget):
         foot = QHBoxLayout()
         foot.setSpacing(8)
         foot.addWidget(self.status, 1)
-        for widget in (self.bar, self.left, self.open_folder, self.cancel, self.start):
+        for widget in (self.bar, self.left, *self.buttons()):
             foot.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(16, 16, 16, 16)
@@ -176,7 +181,7 @@ class TableWindow(QWidget):
     def _on_begun(self, begun: Begun) -> None:
         notes = list(begun.notes)
         if begun.done:
-            notes.insert(0, f"{begun.done} of {begun.cases} cases are done already.")
+            notes.insert(0, f"{begun.done} of {begun.cases} {self.CASES} are done already.")
         self.notes.say(" ".join(notes))
         self._say(self.FIRST)
 
@@ -194,6 +199,10 @@ class TableWindow(QWidget):
         self.pages.setCurrentWidget(self.table if table.rows else self.empty)
         if self.model.columnCount() != before:
             self._fit_columns()
+        self.follow()
+
+    def follow(self) -> None:
+        """Keep what is new in sight."""
         self.table.scrollToBottom()
 
     def _fit_columns(self) -> None:

@@ -99,7 +99,7 @@ def export_runs(
                 share = begun + (done + 1) / (len(steps) + 1) / len(runs)
                 pause(share, f"Writing {final.name}")
                 shown = result if index is None else _one(seen, index)
-                notes += _write(stage.place(final), final, shown, uids, pause, share)
+                notes += write_staged(stage.place(final), final, shown, uids, pause, share)
         pause(1.0, "Putting the files in place")
         stage.commit()
     return list(dict.fromkeys(notes))
@@ -191,20 +191,23 @@ def _steps(run: RunExport, result: Result) -> list[tuple[Path, int | None]]:
     return steps
 
 
-def _write(
+def write_staged(
     staged: Path,
     final: Path,
     result: Result,
     uids: UidMap,
     pause: Progress,
     share: float,
+    room: float = 0.0,
 ) -> list[str]:
+    """Write what is to become ``final``; ``room`` is how much of the share its slices take."""
     from engine.data.writers import dicom, write_outputs
 
     count = len(result.problem.slices)
 
     def before_slice(number: int) -> None:
-        pause(share, f"Writing {final.name}, slice {number + 1} of {count}")
+        done = share + room * number / count
+        pause(done, f"Writing {final.name}, slice {number + 1} of {count}")
 
     try:
         if is_series(final):

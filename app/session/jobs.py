@@ -40,12 +40,18 @@ def run_lines(entry: RunEntry, simulated: bool = True) -> tuple[str, ...]:
 
     A simulated scan has a default for what was not asked for; of a measured one all is used.
     """
-    job = entry.job
+    return job_lines(entry.job, entry.label, entry.modality, simulated)
+
+
+def job_lines(
+    job: dict[str, Any], label: str, modality: str, simulated: bool = True
+) -> tuple[str, ...]:
+    """The same of a job that has not run."""
     settings, scan = job.get("settings", {}), job.get("acquisition", {})
-    lines = [entry.label]
-    kind = MRIAcquisition if entry.modality == "MR" else CTAcquisition
+    lines = [label]
+    kind = MRIAcquisition if modality == "MR" else CTAcquisition
     scan = {**(kind().to_dict() if simulated else {}), **scan}
-    if entry.modality == "MR" and "acceleration" in scan:
+    if modality == "MR" and "acceleration" in scan:
         lines.append(f"R {scan['acceleration']:g}")
     if "views" in scan:
         lines.append(f"{scan['views']} views")

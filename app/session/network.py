@@ -1,4 +1,4 @@
-"""A workspace that names data on other computers: asked about before anything is reached for."""
+"""Other computers: a person is asked before anything of them is reached for, or sent there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,22 @@ ADVICE = (
 
 def ask_addresses(named: Sequence[str], go_on: Callable[[], None], parent: QWidget) -> QMessageBox:
     """``go_on`` is called when the person agrees; No, the default, opens nothing."""
-    box = QMessageBox(parent)
-    box.setIcon(QMessageBox.Icon.Warning)
-    box.setWindowTitle("Open the workspace")
-    box.setTextFormat(Qt.TextFormat.PlainText)  # the addresses are a stranger's words
-    box.setText(QUESTION)
     more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
     lines = [text[:200] for text in named[:SHOWN]]
-    box.setInformativeText("\n".join([ADVICE, "", *lines, *more]))
+    advice = "\n".join([ADVICE, "", *lines, *more])
+    return ask_first("Open the workspace", QUESTION, advice, go_on, parent)
+
+
+def ask_first(
+    title: str, question: str, advice: str, go_on: Callable[[], None], parent: QWidget
+) -> QMessageBox:
+    """A warning whose default answer is No."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setWindowTitle(title)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # addresses are a stranger's words
+    box.setText(question)
+    box.setInformativeText(advice)
     box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
     box.setDefaultButton(QMessageBox.StandardButton.No)
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

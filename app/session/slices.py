@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
 
 from app.forms.fields import CalmCombo
 
 THIS, RANGE, ALL = "this", "range", "all"
+WORDS = {THIS: "this slice", RANGE: "a range", ALL: "all slices"}
 
 
 class SliceChoice(QWidget):
-    """This slice, a range or all; hidden when there is only one."""
+    """This slice, a range or all, the first of them at first; hidden when there is only one."""
 
     edited = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, offered: Sequence[str] = (THIS, RANGE, ALL), parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.count, self.slice = 1, 0
         self.box = CalmCombo()
         self.box.setAccessibleName("Slices to reconstruct")
         self.box.setToolTip("Which slices the next run reconstructs, all of them together.")
-        for words, value in (("this slice", THIS), ("a range", RANGE), ("all slices", ALL)):
-            self.box.addItem(words, value)
+        for value in offered:
+            self.box.addItem(WORDS[value], value)
         self.first, self.last = QSpinBox(), QSpinBox()
         for spin, name in ((self.first, "First slice"), (self.last, "Last slice")):
             spin.setAccessibleName(name)

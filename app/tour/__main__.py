@@ -42,7 +42,7 @@ def visit_all(out: Path, folder: Path, look: Look, quick: bool) -> bool:
     """One window from its opening to its end."""
     from PySide6.QtCore import QSize
 
-    from app.tour import ct, experiments, mri, trust
+    from app.tour import ct, experiments, mri, trust, volume
     from app.tour.camera import Camera
     from app.tour.hand import choose_action
     from app.tour.stage import Stage
@@ -54,7 +54,8 @@ def visit_all(out: Path, folder: Path, look: Look, quick: bool) -> bool:
         camera = Camera(stage.window, folder, size)
         nfe = QUICK_NFE if quick else NFE
         visit = Visit(stage.window, camera, stage.folder, out / "export", nfe)
-        steps = ct.STEPS if quick else (*ct.STEPS, *mri.STEPS, *trust.STEPS, *experiments.STEPS)
+        more = (*mri.STEPS, *trust.STEPS, *experiments.STEPS, *volume.STEPS)
+        steps = ct.STEPS if quick else (*ct.STEPS, *more)
         return walk(visit, steps, say)
 
 

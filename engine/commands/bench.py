@@ -1,4 +1,4 @@
-"""``dualscope bench projectors|solvers|app``: ratios measured side by side in one run."""
+"""``dualscope bench projectors|solvers|app|cluster``: ratios measured side by side in one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="projectors|solvers|app", help="What to measure.")
+    parser.add_argument("what", metavar="projectors|solvers|app|cluster", help="What to measure.")
     parser.add_argument(
         "-o", "--output", nargs="+", default=[], metavar="OUT.json", help="Keep the numbers."
     )
@@ -45,17 +45,33 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="Rounds, of which the median counts. Default: 5.",
     )
+    parser.add_argument(
+        "--slices",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="Slices of the longest run of `bench cluster`. Default: 1000.",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.what not in ("projectors", "solvers", "app"):
+    if options.what not in ("projectors", "solvers", "app", "cluster"):
         raise RequestError(
-            f"'{options.what}' cannot be measured: choose projectors, solvers or app."
+            f"'{options.what}' cannot be measured: choose projectors, solvers, app or cluster."
         )
     if options.rounds < 1:
         raise RequestError(f"--rounds must be at least 1, not {options.rounds}.")
+    if not 10 <= options.slices <= 100_000:
+        raise RequestError(f"--slices must be from 10 to 100000, not {options.slices}.")
     outputs = check_outputs(options.output, options.overwrite, suffixes=(".json",))
-    if options.what == "projectors":
+    if options.what == "cluster":
+        from engine.commands import bench_cluster  # Dask takes seconds to import
+
+        rows = bench_cluster.measure(options.slices, options.prior)
+        for title in dict.fromkeys(row["table"] for row in rows):
+            kind = [row for row in rows if row["table"] == title]
+            show(title, [{k: v for k, v in row.items() if k != "table"} for row in kind])
+    elif options.what == "projectors":
         rows = projectors(options.rounds)
         show("Forward + adjoint of one 256 x 256 slice", rows)
     elif options.what == "app":

@@ -76,7 +76,10 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Everything that `reconstruct` and `compare` share."""
     what = parser.add_argument_group("input")
     what.add_argument(
-        "input", nargs="?", metavar="INPUT", help="A file, a folder, demo:ct or demo:mri."
+        "input",
+        nargs="?",
+        metavar="INPUT",
+        help="A file, a folder, demo:ct, demo:mri or demo:ct-volume.",
     )
     what.add_argument("--slice", metavar="N|A:B[:S]", dest="slices", help="Default: all.")
     add_settings(parser, "what the input does not say", InputOptions)
@@ -116,7 +119,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         preset=options.preset,
         settings=given(options, SOLVERS[solver].settings_class),
         prior=options.prior or "auto",
-        seed=_number("--seed", options.seed, int) or 0,
+        seed=number("--seed", options.seed, int) or 0,
         device=options.device or "auto",
         deidentify=options.deidentify,
     )
@@ -152,7 +155,7 @@ def _one_of(option: str, value: str | None, choices: tuple[str, ...]) -> None:
         raise RequestError(f"{option} '{value}' is not known: choose {', '.join(choices)}.")
 
 
-def _number(option: str, text: str | None, kind: type) -> Any:
+def number(option: str, text: str | None, kind: type) -> Any:
     if text is None:
         return None
     try:

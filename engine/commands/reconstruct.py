@@ -13,11 +13,17 @@ from pathlib import Path
 
 from engine.commands.options import add_job_options, job_from, unused_options
 from engine.commands.progress import follow
+from engine.commands.volume import (
+    add_volume_options,
+    check_volume_options,
+    run_volume,
+    volume_folder,
+)
 from engine.data.dataset import Dataset
 from engine.data.writers import Result, check_outputs, write_outputs
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
-from engine.job import make_run, prepare, resume_run
+from engine.job import Job, check_job, make_run, open_dataset, prepare, resume_run
 from engine.paths import state_folder
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
@@ -27,6 +33,7 @@ EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_job_options(parser)
+    add_volume_options(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -52,12 +59,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    check_volume_options(options)
     overwrite = options.overwrite or bool(options.resume)
     outputs = check_outputs(options.output, overwrite, folders=True)
     window = parse_window(options.window)
     control = RunControl()
-    begin = _resumed if options.resume else _fresh
-    dataset, prepared_run = begin(options, control)
+    if options.resume:
+        dataset, prepared_run = _resumed(options, control)
+    else:
+        job = _job(options)
+        dataset = open_dataset(job)
+        folder = volume_folder(options, job, dataset, outputs)
+        if folder is not None:
+            with cancel_on_signals(control):
+                return run_volume(options, folder, job, dataset, outputs, window, control)
+        prepared_run = _fresh(options, control, job, dataset)
     if not outputs and not prepared_run.record_path:
         raise RequestError("Nothing to write: name an output with -o, or a --record.")
     failure: Exception | None = None
@@ -93,18 +109,23 @@ def run(options: argparse.Namespace) -> int:
     return EXIT_CODES[prepared_run.status]
 
 
-def _fresh(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:
+def _job(options: argparse.Namespace) -> Job:
     find_solver(options.solver)
     job = job_from(options, options.solver)
     for name in unused_options(options, options.solver):
         print(f"dualscope: note: {name} has no effect on {options.solver}.", file=sys.stderr)
+    check_job(job)
+    return job
+
+
+def _fresh(options: argparse.Namespace, control: RunControl, job: Job, dataset: Dataset) -> Run:
     record = None
     if options.record:
         (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
-    prepared = prepare(job)
+    prepared = prepare(job, dataset)
     for warning in prepared.warnings:
         print(f"dualscope: warning: {warning}", file=sys.stderr)
-    return prepared.dataset, make_run(prepared, record, control, options.checkpoint_seconds)
+    return make_run(prepared, record, control, options.checkpoint_seconds)
 
 
 def _resumed(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:

@@ -52,17 +52,18 @@ READERS = {
 
 
 def open_input(text: str, options: InputOptions | None = None) -> Dataset:
-    """Open ``demo:ct``, ``demo:mri`` (``demo:ct:SEED`` for another phantom), a file or a folder."""
+    """Open a file, a folder or a demo: ``demo:ct``, ``demo:mri``, ``demo:ct:SEED`` ..."""
     options = options or InputOptions()
     if text.startswith("demo:"):
         from engine.data.readers.demo import open_demo
 
-        return open_demo(text)
-    path = Path(text)
-    if not path.exists():
-        raise RequestError(f"{text} does not exist.")
-    check_regular(path)
-    dataset = find_reader(path)(path, options)
+        dataset: Dataset = open_demo(text)
+    else:
+        path = Path(text)
+        if not path.exists():
+            raise RequestError(f"{text} does not exist.")
+        check_regular(path)
+        dataset = find_reader(path)(path, options)
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
     dataset.opened = tuple(stamp_of(file) for file in dataset.files)

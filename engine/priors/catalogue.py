@@ -42,8 +42,7 @@ def load_prior(name: str, modality: str, supervised: bool | None = False) -> Pri
     ``supervised`` asks for a network that corrects FBP images in place of a denoiser; with None,
     for a method that uses neither, both will do.
     """
-    if name == "auto":
-        name = _best(modality, bool(supervised))
+    name = chosen_name(name, modality, supervised)
     prior = find_prior(name, modality)
     if prior.info.intensity.kind != KINDS[modality]:
         raise RequestError(f"--prior {name} is not for {modality} images.")
@@ -61,6 +60,11 @@ def load_prior(name: str, modality: str, supervised: bool | None = False) -> Pri
     return prior
 
 
+def chosen_name(name: str, modality: str, supervised: bool | None = False) -> str:
+    """What 'auto' stands for; any other name stands for itself."""
+    return _best(modality, bool(supervised)) if name == "auto" else name
+
+
 def _best(modality: str, supervised: bool) -> str:
     names = list_supervised(modality) if supervised else list_priors(modality)
     if not names:
@@ -69,6 +73,11 @@ def _best(modality: str, supervised: bool) -> str:
             "--supervised' and name it with --prior."
         )
     return names[0]
+
+
+def prior_file(name: str) -> Path:
+    """Where a trained prior would be."""
+    return bundled().get(name, Path(name))
 
 
 def find_prior(name: str, modality: str) -> Prior:
@@ -80,7 +89,7 @@ def find_prior(name: str, modality: str) -> Prior:
         return TVPrior(intensity, channels)
     if name == "gaussian":
         return GaussianPrior(intensity, channels, mean=-0.4 if is_ct else 0.0)
-    path = bundled().get(name, Path(name))
+    path = prior_file(name)
     if not path.is_file():
         raise RequestError(
             f"--prior '{name}' is neither a file nor one of {', '.join(list_priors(modality))}."

@@ -1,8 +1,12 @@
-"""The data step: x <- argmin ||A x - y||^2_W + rho ||x - v||^2."""
+"""The data step: x <- argmin ||A x - y||^2_W + rho ||x - v||^2.
+
+Neighbouring slices may be coupled in it: see engine.solvers.coupling.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from torch import Tensor
 
@@ -10,6 +14,7 @@ from engine.errors import RequestError
 from engine.problem import Problem
 from engine.settings import Settings, setting
 from engine.solvers.cg import conjugate_gradients
+from engine.solvers.coupling import Coupling, check_neighbours
 from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
@@ -56,6 +61,14 @@ class DataStepSettings(Settings):
         high=1,
     )
 
+    couple_z: float = setting(
+        0.0,
+        "Weight that pulls neighbouring slices together, relative to the pull of the prior: "
+        "larger flickers less along z and blurs more. Zero treats every slice on its own.",
+        low=0,
+        high=1000,
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rho is not None and self.rho_over_sigma2 is not None:
@@ -67,6 +80,8 @@ class DataStep:
 
     def __init__(self, problem: Problem, settings: DataStepSettings) -> None:
         self.problem, self.settings = problem, settings
+        if settings.couple_z:
+            check_neighbours(problem.slices)
         self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
         self.eigenvalues: Tensor | None = None
         if settings.preconditioner == "filtered":
@@ -88,6 +103,8 @@ class DataStep:
 
     def __call__(self, v: Tensor, sigma: float) -> Tensor:
         problem, settings, rho = self.problem, self.settings, self.rho(sigma)
+        if settings.couple_z and len(v) > 1:
+            return self._coupled(v, rho)
         closed = problem.operator.proximal(problem.measurement, v, rho, problem.weights)
         if closed is not None:
             return closed
@@ -101,6 +118,24 @@ class DataStep:
             if self.eigenvalues is not None
             else None,
         )
+
+    def _coupled(self, v: Tensor, rho: Tensor | float) -> Tensor:
+        """The slices together; they share one rho, as slices of a slab are about equally noisy."""
+        settings, near = self.settings, Coupling(self.settings.couple_z, v)
+        shared = rho.mean() if isinstance(rho, Tensor) else rho
+        precondition = near.solve
+        if self.eigenvalues is not None:
+            by_wave = circulant_solve(self.eigenvalues, shared * near.scales.view(-1, 1, 1, 1))
+            precondition = partial(near.by_mode, solve=by_wave)
+        joined = conjugate_gradients(
+            near.joined(lambda x: self.normal(x) + shared * near.apply(x)),
+            near.join(self.back_projection + shared * v),
+            start=near.join(near.solve(v)),
+            iterations=settings.cg_iterations,
+            tolerance=settings.cg_tolerance,
+            precondition=near.joined(precondition),
+        )
+        return joined.view(v.shape)
 
     def _weigh(self, y: Tensor) -> Tensor:
         return y if self.problem.weights is None else self.problem.weights * y

@@ -10,7 +10,7 @@ from PySide6.QtGui import QImage
 from window_driver import HU, choose, save_phantom
 
 from app.tour import __main__ as tour
-from app.tour import ct, experiments, mri
+from app.tour import ct, experiments, mri, volume
 from app.tour.camera import Camera
 from app.tour.hand import TourError, wait
 from app.tour.stage import Stage
@@ -109,7 +109,7 @@ def test_by_default_there_are_two_themes_and_a_small_window():
 
 
 def test_no_two_pictures_have_one_name():
-    names = [step.name for step in (*ct.STEPS, *mri.STEPS, *experiments.STEPS)]
+    names = [step.name for step in (*ct.STEPS, *mri.STEPS, *experiments.STEPS, *volume.STEPS)]
     assert len(set(names)) == len(names)
 
 

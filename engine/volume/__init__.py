@@ -1,0 +1,1 @@
+"""Whole volumes: planned as a whole, computed slice by slice, stored as they finish."""
