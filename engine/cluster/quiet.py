@@ -21,6 +21,8 @@ CONFIG: dict[str, Any] = {
     "distributed.worker.memory.pause": False,
     "distributed.worker.memory.terminate": False,
     "distributed.worker.daemon": True,
+    # by default a worker that is not back after 15 s, as on a busy machine, is never started again
+    "distributed.deploy.lost-worker-timeout": "1 day",
     "distributed.admin.low-level-log-length": 100,  # of a scheduler of ours: its memory stays flat
 }
 NO_PAGES: dict[str, Any] = {
