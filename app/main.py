@@ -42,6 +42,11 @@ def main(options: argparse.Namespace) -> int:
 
 
 def run(text: str | None) -> int:
+    # An exception in the midst of Qt's making would crash it: whoever asks early is heard later.
+    early: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda number, _: early.append(number))
+
     import qasync
     from PySide6.QtCore import QTimer
     from PySide6.QtWidgets import QApplication
@@ -80,8 +85,6 @@ def run(text: str | None) -> int:
         window.messages.notice(settings.problem)
     if earlier is not None:
         window.messages.error("Dualscope ended badly the last time.", earlier.read_text("utf-8"))
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: window.close())
     heartbeat = QTimer()  # Python sees a signal only when some of its code runs
     heartbeat.timeout.connect(lambda: None)
     heartbeat.start(200)
@@ -92,6 +95,10 @@ def run(text: str | None) -> int:
         open_named(window, text)
     window.workspaces.offer_unfinished(root)
     window.first_tour()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: window.close())
+    if early:
+        QTimer.singleShot(0, window.close)
     with loop:
         loop.run_forever()
     heartbeat.stop()

@@ -1,8 +1,12 @@
-"""The two commands for a fresh machine.
+"""The commands for a fresh machine, and those for whoever makes packages for others.
 
 python -m installer                    set Dualscope up and run it on a demo
 python -m installer test [OPTION ...]  set it up with the test tools and run every check;
                                        options go to pytest
+python -m installer package -o OUT [--deb]
+                                       make a folder OUT/dualscope that needs no Python, and a
+                                       Debian package of it
+python -m installer smoke FOLDER       run such a folder with everything else hidden from it
 """
 
 from __future__ import annotations
@@ -21,6 +25,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments and arguments[0] in ("package", "smoke"):
+        from installer.package.command import main as package_main
+
+        return package_main(arguments)
     if arguments and arguments[0] != "test":
         print(__doc__)
         return 0 if arguments[0] in ("-h", "--help") else 2

@@ -36,7 +36,12 @@ TORCH_WITHOUT_CUDA = "lock-cpu.txt"
 NEEDS_OF_CUDA = "lock-cuda.txt"
 
 # What there is to download, by system; torch alone is 80 MB (macOS) to 530 MB (Linux with CUDA).
-SIZES = {"lock.txt": "150 to 700 MB", "lock-test.txt": "up to 300 MB", NEEDS_OF_CUDA: "2.2 GB"}
+SIZES = {
+    "lock.txt": "150 to 700 MB",
+    "lock-test.txt": "up to 300 MB",
+    "lock-build.txt": "10 MB",
+    NEEDS_OF_CUDA: "2.2 GB",
+}
 
 # Not compiled: Python does that faster, for what is used only, when it is first used.
 EXACTLY = (
@@ -51,10 +56,11 @@ class Environment:
 
     root: Path
     system: str = sys.platform
+    place: Path | None = None  # of the environment, where it is not the checkout's own
 
     @property
     def folder(self) -> Path:
-        return self.root / ".venv"
+        return self.place or self.root / ".venv"
 
     def program(self, name: str) -> Path:
         if self.system == "win32":
@@ -84,7 +90,7 @@ def set_up(env: Environment, locks: Sequence[str]) -> None:
     """Bring the environment to what the lock files say; at once when it is there already."""
     if is_ready(env, locks):
         return
-    with only_one_at_a_time(env.root / ".venv.lock"):
+    with only_one_at_a_time(env.folder.with_name(f"{env.folder.name}.lock")):
         if not is_ready(env, locks):
             make(env, locks)
 
@@ -98,8 +104,9 @@ def make(env: Environment, locks: Sequence[str]) -> None:
         make_folder(env)
     wanted = contents(env, locks)
     install_packages(env, [name for name in locks if done.get(name) != wanted[name]])
-    say("Installing Dualscope itself ...")
-    run_pip(env, "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(env.root))
+    if env.place is None:  # elsewhere there are tools only, which work on the checkout
+        say("Installing Dualscope itself ...")
+        run_pip(env, "--no-deps", "--no-index", "--no-build-isolation", "--editable", str(env.root))
     write_stamp(env, done | wanted)
     say(f"Set up in {time.monotonic() - started:.0f} s.")
 
@@ -121,7 +128,7 @@ def make_folder(env: Environment) -> None:
                 f"{env.folder} cannot be removed ({error.strerror}): close Dualscope, then run "
                 "the same command again."
             ) from error
-    say("Making the private environment .venv ...")
+    say(f"Making the private environment {env.folder.name} ...")
     run_quietly([sys.executable, "-m", "venv", str(env.folder)], "Making the environment")
 
 

@@ -1,10 +1,11 @@
 """Write the lock files afresh from pyproject.toml: ``python installer/make_lock.py``.
 
-Needs ``uv`` on the PATH, which resolves for every system and Python at once. The three files:
+Needs ``uv`` on the PATH, which resolves for every system and Python at once. The four files:
 
-lock.txt       the application
-lock-test.txt  what the tests need on top
-lock-cuda.txt  what the CUDA build of torch needs on top; the CPU and macOS builds do without
+lock.txt        the application
+lock-test.txt   what the tests need on top
+lock-build.txt  what packaged builds are made with, on top
+lock-cuda.txt   what the CUDA build of torch needs on top; the CPU and macOS builds do without
 
 They hold the newest versions that pyproject.toml allows, the same on every system. A new torch
 also needs new hashes in lock-cpu.txt, which is kept by hand.
@@ -54,7 +55,8 @@ def write(file: str, purpose: str, entries: dict[str, str]) -> None:
 
 def check_every_system() -> None:
     """Fail unless each system and Python we support finds a ready-made file of everything."""
-    locks = [f"-r{HERE / file}" for file in ("lock.txt", "lock-test.txt", "lock-cuda.txt")]
+    files = ("lock.txt", "lock-test.txt", "lock-build.txt", "lock-cuda.txt")
+    locks = [f"-r{HERE / file}" for file in files]
     environment = {**os.environ, "MACOSX_DEPLOYMENT_TARGET": "14.0"}
     for system in SYSTEMS:
         for python in PYTHONS:
@@ -67,18 +69,25 @@ def check_every_system() -> None:
 
 
 def main() -> None:
-    everything = compiled("--extra", "test")
+    everything = compiled("--extra", "test", "--extra", "package")
     with tempfile.TemporaryDirectory() as folder:
         # one version of a package in all files
         pins = Path(folder) / "pins.txt"
         pins.write_text("".join(everything.values()), encoding="utf-8")
         application = compiled("--constraints", str(pins))
+        tests = compiled("--constraints", str(pins), "--extra", "test")
+        build = compiled("--constraints", str(pins), "--extra", "package")
     cuda = {name: entry for name, entry in application.items() if CUDA_PACKAGE.match(name)}
     write("lock.txt", "The application.", {n: e for n, e in application.items() if n not in cuda})
     write(
         "lock-test.txt",
         "What the tests need on top.",
-        {n: e for n, e in everything.items() if n not in application},
+        {n: e for n, e in tests.items() if n not in application},
+    )
+    write(
+        "lock-build.txt",
+        "What packaged builds are made with, on top of the application.",
+        {n: e for n, e in build.items() if n not in application},
     )
     write("lock-cuda.txt", "What the CUDA build of torch needs on top (Linux).", cuda)
     check_every_system()

@@ -22,7 +22,7 @@ from engine.volume.folder import VolumeFolder
 from engine.volume.plan import VolumePlan, make_plan
 from engine.volume.reconstruct import Stored
 
-NULL_SIZE, REAL_SIZE, REAL_SLICES, REAL_NFE = 16, 256, 12, 5
+NULL_SIZE, REAL_SIZE, REAL_SLICES, REAL_NFE = 16, 256, 16, 20
 STEPS = (0.1, 0.2, 0.5, 1.0)  # of the longest run
 MEGABYTE = 1e6
 
@@ -41,20 +41,31 @@ class _Watched:
         self.memory: list[tuple[float, float]] = []
         marks = [int(len(plan.numbers) * share) for share in (0.1, 0.5, 1.0)]
         busy = _busy(client), _busy(scheduler)
-        self.computing, begun = 0.0, time.perf_counter()
+        self.stored: list[tuple[float, float]] = []  # when, and the seconds its slice took
+        begun = time.perf_counter()
         with VolumeFolder.create(path, plan) as volume:
             for event in ClusterRun(volume, Kept(place.site)):
                 if isinstance(event, Stored):
-                    self.computing += event.result.seconds
+                    self.stored.append((time.perf_counter(), event.result.seconds))
                     if event.done in marks:
                         self.memory.append((_megabytes(client), _megabytes(scheduler)))
         self.seconds = time.perf_counter() - begun
         self.client_s, self.scheduler_s = _busy(client) - busy[0], _busy(scheduler) - busy[1]
         self.slices = len(plan.numbers)
 
+    @property
+    def computing(self) -> float:
+        return sum(seconds for _, seconds in self.stored)
+
     def idle_share(self, workers: int) -> float:
-        """Of the workers' time that was not computing, as a share of what was."""
-        return (self.seconds * workers - self.computing) / self.computing
+        """Of the workers' time between slices, as a share of the time they computed.
+
+        It counts from when each may have stored its first slice: starting is no cost of a slice.
+        """
+        rest = self.stored[workers:]
+        computing = sum(seconds for _, seconds in rest)
+        elapsed = self.stored[-1][0] - self.stored[workers - 1][0]
+        return (elapsed * workers - computing) / computing
 
 
 def _busy(process: psutil.Process) -> float:
@@ -161,7 +172,7 @@ def _real(folder: Path, prior: str) -> list[dict[str, Any]]:
                 "seconds": run.seconds,
                 "times faster": alone / run.seconds,
                 "compute s a slice": compute_s,
-                "workers idle, % of compute": 100 * run.idle_share(workers),
+                "idle between slices, % of compute": 100 * run.idle_share(workers),
                 "client and scheduler, % of compute": 100
                 * (run.client_s + run.scheduler_s)
                 / run.computing,

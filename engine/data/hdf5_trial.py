@@ -44,6 +44,8 @@ def _verdict(path: str, modified: int, size: int) -> str:
 def launch(path: str) -> str:
     """What went wrong in the other process, or nothing."""
     command = [sys.executable, "-I", __file__, path]
+    if getattr(sys, "frozen", False):  # the packaged program runs modules of its own, not files
+        command = [sys.executable, "-m", "engine.data.hdf5_trial", path]
     try:
         done = subprocess.run(
             command, timeout=SECONDS, stdin=subprocess.DEVNULL, capture_output=True, check=False

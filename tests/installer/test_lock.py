@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ("lock.txt", "lock-test.txt", "lock-cpu.txt", "lock-cuda.txt")
+LOCKS = ("lock.txt", "lock-test.txt", "lock-build.txt", "lock-cpu.txt", "lock-cuda.txt")
 
 
 def pins(name):
@@ -35,6 +35,7 @@ def test_the_lock_covers_what_the_project_asks_for():
 
     assert names(project["dependencies"]) <= pins("lock.txt").keys()
     assert names(project["optional-dependencies"]["test"]) <= pins("lock-test.txt").keys()
+    assert names(project["optional-dependencies"]["package"]) <= pins("lock-build.txt").keys()
     # the project is installed without a build environment of its own
     assert "setuptools" in pins("lock.txt")
 

@@ -1,0 +1,1 @@
+"""Packaged desktop builds: ``python -m installer package`` and ``smoke`` (see ``build``)."""

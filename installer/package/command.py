@@ -1,0 +1,49 @@
+"""``python -m installer package`` and ``python -m installer smoke``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.errors import DualscopeError, RequestError
+from installer.console import SetUpError
+
+FAILED, WRONG_REQUEST, CANCELLED = 1, 2, 130
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "package":
+            from installer.package.build import package
+
+            package(Path(options.out), options.deb)
+            return 0
+        from installer.package.smoke import smoke
+
+        return smoke(Path(options.folder))
+    except RequestError as error:
+        print(error, file=sys.stderr)
+        return WRONG_REQUEST
+    except (SetUpError, DualscopeError) as error:
+        print(error, file=sys.stderr)
+        return FAILED
+    except OSError as error:
+        print(f"Cannot use {error.filename}: {error.strerror}.", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("\nStopped. The same command takes it up again.", file=sys.stderr)
+        return CANCELLED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m installer")
+    commands = parser.add_subparsers(dest="command", required=True)
+    package = commands.add_parser("package", help="make a folder that needs no Python")
+    package.add_argument("-o", "--out", required=True, metavar="OUT", help="where it is made")
+    package.add_argument("--deb", action="store_true", help="make a Debian package of it, too")
+    smoke = commands.add_parser("smoke", help="run such a folder with everything else hidden")
+    smoke.add_argument("folder", metavar="FOLDER", help="OUT/dualscope, or OUT/Dualscope.app")
+    return parser
