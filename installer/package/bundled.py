@@ -85,7 +85,7 @@ def bundled(entries: Iterable[Entry], work: Path, hashes: Hashes) -> list[Part]:
         for file in one.files or ()
     }
     ours = [ROOT / name for name in (*OWN, "installer", *(source for source, _ in DATA))]
-    made = (*ours, os.path.realpath(work), *_folders_of_python())
+    made = (*ours, Path(os.path.realpath(work)), *map(Path, _folders_of_python()))
     packages: dict[int, metadata.Distribution] = {}  # by identity: metadata are slow to read
     parts = []
     for place, source, _ in entries:
