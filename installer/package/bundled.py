@@ -227,7 +227,8 @@ def _of_library(path: Path) -> Part:
     if not package or not copyright_file.is_file():
         return part
     text = copyright_file.read_text(encoding="utf-8", errors="replace")
-    purl = f"pkg:deb/debian/{package}@{version.replace('+', '%2B').replace('~', '%7E')}"
+    system = platform.freedesktop_os_release()["ID"]
+    purl = f"pkg:deb/{system}/{package}@{version.replace('+', '%2B').replace('~', '%7E')}"
     return replace(part, version=version, purl=purl, texts=(("copyright", text),))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -17,13 +17,15 @@ from installer.package.bundled import Part, canonical
 SBOM: Final = "sbom.cdx.json"
 VERSIONS: Final = "versions.txt"
 LICENCES: Final = "licences"
-# Names in SPDX's list; other words go into CycloneDX's free-text field.
-SPDX: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+-]*(?: (?:WITH|AND|OR) [A-Za-z0-9.+-]+)*")
-SPDX_OF: Final = {
-    "MIT License": "MIT",
-    "Apache Software License": "Apache-2.0",
-    "BSD License": "",  # says neither of how many clauses
-}
+# Of SPDX's list, what packages have; the schema refuses others ("BSD" is none), which go into the
+# field for free words.
+SPDX: Final = (
+    *("Apache-2.0", "MIT", "MIT-CMU", "0BSD", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib"),
+    *("PSF-2.0", "Python-2.0", "MPL-2.0", "BSL-1.0", "HPND", "CC0-1.0", "Unlicense"),
+    *("LGPL-2.1-or-later", "LGPL-3.0-only", "LGPL-3.0-or-later", "blessing", "bzip2-1.0.6"),
+)
+EXPRESSION: Final = re.compile(r"[A-Za-z0-9.+-]+(?: (?:WITH|AND|OR) [A-Za-z0-9.+-]+)+")
+SPDX_OF: Final = {"MIT License": "MIT", "Apache Software License": "Apache-2.0"}
 # What an installer notes of its own doings, machine paths among it.
 NOT_FOR_OTHERS: Final = ("direct_url.json", "INSTALLER", "REQUESTED")
 
@@ -85,10 +87,10 @@ def _reference(part: Part) -> str:
 
 
 def _licence(words: str) -> dict[str, Any]:
-    words = SPDX_OF.get(words, words) or words
-    if not SPDX.fullmatch(words):
-        return {"license": {"name": words}}
-    return {"expression": words} if " " in words else {"license": {"id": words}}
+    words = SPDX_OF.get(words, words)
+    if EXPRESSION.fullmatch(words):
+        return {"expression": words}
+    return {"license": {"id" if words in SPDX else "name": words}}
 
 
 def versions(parts: Iterable[Part]) -> str:
@@ -130,8 +132,3 @@ def metadata_files(parts: Iterable[Part]) -> list[tuple[str, str]]:
             if file.parts[0].endswith(".dist-info") and file.name not in NOT_FOR_OTHERS:
                 found.append((str(one.locate_file(file)), str(file.parent)))
     return found
-
-
-def bill_of(folder: Path) -> Mapping[str, Any]:
-    content: dict[str, Any] = json.loads((folder / SBOM).read_text(encoding="utf-8"))
-    return content

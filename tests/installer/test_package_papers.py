@@ -60,6 +60,20 @@ def test_the_bill_names_torch_and_qt_with_version_and_licence(parts):
     assert found["Qt"]["licenses"] == [{"license": {"id": "LGPL-3.0-only"}}]
 
 
+@pytest.mark.parametrize(
+    ("words", "choice"),
+    [
+        ("MIT License", {"license": {"id": "MIT"}}),
+        ("BSD", {"license": {"name": "BSD"}}),  # not in SPDX's list, so the schema refuses it
+        ("MIT AND 0BSD", {"expression": "MIT AND 0BSD"}),
+        ("Apache License, 2", {"license": {"name": "Apache License, 2"}}),
+    ],
+)
+def test_only_names_of_spdx_are_given_as_such(words, choice):
+    bill = papers.sbom([OURS, Part("thing", "1", words)])
+    assert bill["components"][0]["licenses"] == [choice]
+
+
 def test_a_hash_is_given_only_where_the_lock_leaves_no_choice(tmp_path):
     one = fake_distribution(tmp_path, "some-thing", "License: MIT")
     assert of_distribution(one, {"some-thing": ("a" * 64,)})[0].sha256 == "a" * 64
