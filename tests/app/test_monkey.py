@@ -275,7 +275,7 @@ def test_two_thousand_random_actions_during_runs_neither_break_nor_stall(
     print(", ".join(f"{name} {1e3 * seconds:.0f} ms" for name, seconds in order))
     print(f"{len(bench.runs())} runs; one was going on during {busy} of {ACTIONS} actions")
     assert busy > ACTIONS / 3
-    # What is slow is slow again; once, it was the machine: its other work costs processor time, too.
+    # What is slow is slow again; once, it was the machine, whose other work slows this, too.
     again = [words for words in late.values() if len(words) > 1]
     assert not again, f"seed {SEED}: {again}"
     bench.window.runs.cancel()
