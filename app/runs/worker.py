@@ -20,7 +20,6 @@ from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
 from app.runs.snapshots import DEFAULT_BYTES
 from engine.errors import unforeseen
-from engine.memory import give_memory_back
 
 SWITCH_SECONDS = 0.0005
 BREATH_SECONDS = 0.08
@@ -165,7 +164,6 @@ class RunWorker:
                     self._current = None
                     empty = not self._waiting
             if empty:
-                give_memory_back()
                 self.mailbox.post(QueueEmpty())
 
     def _fail(self, group: Group, error: Exception) -> None:
