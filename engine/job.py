@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from engine.errors import RequestError
 from engine.numbers import numbers_in
 from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
+from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
 from engine.priors.trained_scan import unfamiliar
 from engine.problem import Problem
@@ -50,6 +51,7 @@ class Job:
     prior: str = "auto"
     seed: int = 0
     device: str = "auto"
+    precision: str = "fp32"  # of the denoiser
     deidentify: bool = False  # outputs and record name neither patient nor file
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Job:
             wrong = [
                 *(not isinstance(text, str) for text in (job.input, job.solver, job.prior)),
                 *(not isinstance(text, str | None) for text in (job.slices, job.preset)),
-                not isinstance(job.device, str),
+                *(not isinstance(text, str) for text in (job.device, job.precision)),
                 not isinstance(job.seed, int),
                 not isinstance(job.settings, dict),
                 not isinstance(job.acquisition, dict),
@@ -111,7 +113,7 @@ def check_job(job: Job) -> None:
     if job.seed < 0:
         raise RequestError(f"--seed must not be negative, not {job.seed}.")
     solver = find_solver(job.solver)
-    choose_device(job.device)
+    check_precision(job.precision, choose_device(job.device))
     if job.preset is None:
         solver.settings_class.from_dict(job.settings)
 
@@ -125,8 +127,12 @@ def prepare(
     dataset: Dataset | None = None,
     problem: Problem | None = None,
     prior: Prior | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> Prepared:
-    """Check everything and build the problem; the data, the problem and the prior may be shared."""
+    """Check everything and build the problem; the data, the problem and the prior may be shared.
+
+    ``numbers`` are slices to take instead of the job's.
+    """
     check_job(job)
     solver, device = find_solver(job.solver), choose_device(job.device)
     dataset = dataset or open_dataset(job)
@@ -136,8 +142,10 @@ def prepare(
         raise RequestError(f"--task is for images: {job.input} is a measured {dataset.kind}.")
     kind = solver.supervised if solver.needs_prior else None
     prior = prior or load_prior(job.prior, dataset.modality, kind)
+    prior = in_precision(prior, job.precision)
     if problem is None or not _same_units(problem, prior):
-        numbers = parse_slices(job.slices, len(dataset))
+        if numbers is None:
+            numbers = parse_slices(job.slices, len(dataset))
         problem = dataset.problem(numbers, job.acquisition, prior.info.intensity, job.seed)
         problem = problem.to(device)
     values = apply_preset(job.preset, problem, job.solver) | job.settings

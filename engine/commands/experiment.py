@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from engine.commands.options import add_settings, given
+from engine.commands.options import add_precision, add_settings, given
 from engine.commands.progress import progress_bar
 from engine.commands.reconstruct import cancel_on_signals
 from engine.data.input_options import InputOptions
@@ -23,6 +23,7 @@ from engine.experiments.request import Request
 from engine.experiments.runner import Runner, open_runner
 from engine.experiments.store import Row
 from engine.experiments.summary import cell, columns
+from engine.priors.network_prior import check_precision
 from engine.run import RunControl
 
 
@@ -56,6 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="For 'supervised': what 'prior train --supervised' made. Default: the bundled one.",
     )
     parser.add_argument("--device", metavar="|".join(DEVICES), default="auto")
+    add_precision(parser)
     parser.add_argument("--seed", type=int, metavar="N", default=0, help="Default: 0.")
     parser.add_argument("--nfe", type=int, metavar="N", help="One budget for every method.")
     parser.add_argument(
@@ -63,6 +65,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="Steps of the data step. Default: 20 for sparse views, 100 for limited angle.",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="SCAN",
+        help="Of the experiment's scans only this one, such as SVCT-20; may be repeated.",
+    )
+    parser.add_argument(
+        "--together",
+        type=int,
+        metavar="N",
+        default=1,
+        help="Slices of one INPUT to compute at once: several times as fast where the data step "
+        "costs most, and the same numbers but for rounding. Default: 1.",
     )
     parser.add_argument(
         "--quick", action="store_true", help="A tenth of the budgets, one slice: a trial."
@@ -104,7 +120,8 @@ def _request(options: argparse.Namespace) -> Request:
         raise RequestError(
             f"--device '{options.device}' is not known: choose {', '.join(DEVICES)}."
         )
-    choose_device(options.device)
+    precision = options.precision or "fp32"
+    check_precision(precision, choose_device(options.device))
     return Request(
         find_experiment(options.name),
         tuple(i if i.startswith("demo:") else str(Path(i).absolute()) for i in options.input),
@@ -118,6 +135,9 @@ def _request(options: argparse.Namespace) -> Request:
         options.cg_iterations,
         options.quick,
         options.network,
+        options.together,
+        precision,
+        tuple(options.only or ()),
     )
 
 

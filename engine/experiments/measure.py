@@ -14,7 +14,7 @@ from engine.errors import DualscopeError, RequestError
 from engine.experiments.store import Row
 from engine.iteration import Iteration
 from engine.job import Prepared, make_run
-from engine.metrics.profiles import default_profile, evaluate
+from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.random import SOLVER, make_generator
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
@@ -40,21 +40,67 @@ def whole_run(prepared: Prepared, control: RunControl, tick: Tick) -> tuple[Row,
 def run_row(run: Run) -> Row:
     """Metrics of a run that failed are of an image nobody asked for: they are left out."""
     record = run.record
-    last = record.history[-1] if record.history else {}
     metrics = record.metrics if run.status == "done" else {}
+    return _row(run, metrics, record.history, record.timings)
+
+
+def _row(
+    run: Run,
+    metrics: dict[str, dict[str, float]],
+    history: list[dict[str, Any]],
+    timings: dict[str, float],
+) -> Row:
+    last = history[-1] if history else {}
     return {
         "status": run.status,
-        "message": record.message,
+        "message": run.record.message,
         "nfe": last.get("nfe"),
         **_headline(metrics),
         "residual": last.get("residual_z"),
         "dual": last.get("dual"),
-        "seconds": record.timings.get("total"),
-        "timings": record.timings,
+        "seconds": timings.get("total"),
+        "timings": timings,
         "metrics": metrics,
-        "history": record.history,
-        "job": record.job,
+        "history": history,
+        "job": run.record.job,
     }
+
+
+def several_runs(prepared: Prepared, control: RunControl, tick: Tick) -> list[tuple[Row, Tensor]]:
+    """As ``whole_run`` for each slice of a problem, in one run; nothing if that ended badly.
+
+    A slice's time is its share of the run's.
+    """
+    problem, run = prepared.problem, make_run(prepared, control=control)
+    count, profile = len(problem.measurement), default_profile(problem.modality)
+    histories: list[list[dict[str, Any]]] = [[] for _ in range(count)]
+    try:
+        for iteration in run:
+            for i, history in enumerate(histories):
+                history.append(_of_slice(run.record.history[-1], i) | _judged(quick, run, i))
+            tick(iteration.k / iteration.K, _note(iteration))
+    except DualscopeError:
+        return []
+    if run.status != "done" or run.image is None:
+        return []
+    shares = {name: seconds / count for name, seconds in run.record.timings.items()}
+    rows = []
+    for i, history in enumerate(histories):
+        metrics = {profile: found} if (found := _judged(evaluate, run, i)) else {}
+        rows.append((_row(run, metrics, history, shares), run.image[i : i + 1]))
+    return rows
+
+
+def _of_slice(entry: dict[str, Any], i: int) -> dict[str, Any]:
+    return {name: value[i] if isinstance(value, list) else value for name, value in entry.items()}
+
+
+def _judged(judge: Callable[..., dict[str, float]], run: Run, i: int) -> dict[str, float]:
+    problem, own = run.problem, slice(i, i + 1)
+    if problem.reference is None or run.image is None:
+        return {}
+    profile = default_profile(problem.modality)
+    return judge(profile, run.image[own], problem.reference[own], problem.intensity)
 
 
 def one_iteration(prepared: Prepared, control: RunControl, tick: Tick) -> tuple[Row, Tensor | None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.errors import RequestError
@@ -37,12 +39,12 @@ class Plan:
 
 
 def make_plan(request: Request, sources: Sources) -> Plan:
-    """Cases that share a problem follow each other."""
+    """Cases that share a problem, or are computed together, follow each other."""
     left_out: dict[str, None] = {}  # in order, each sentence once
     cases: list[Case] = []
     modalities: dict[str, None] = {}
     methods = _present(request, left_out)
-    for scan in request.experiment.scans:
+    for scan in request.scans:
         modality = sources.modality(scan.modality)
         chosen = sources.chosen(modality)
         fitting = tuple(m for m in methods if modality in _solver(m).modalities)
@@ -52,8 +54,12 @@ def make_plan(request: Request, sources: Sources) -> Plan:
             left_out[f"{scan.label} is left out: --prior is not for {modality} images."] = None
         else:
             modalities[modality] = None
+            of_scan: list[Case] = []
             for number, source in enumerate(chosen):
-                cases += _cases_of(request, scan, fitting, source, number)
+                of_scan += _cases_of(request, scan, fitting, source, number)
+            if request.together > 1:
+                of_scan.sort(key=lambda case: methods.index(case.methods[0]))
+            cases += of_scan
     if not cases:
         raise RequestError(f"Nothing to do: {' '.join(left_out)}")
     return Plan(cases, list(modalities), list(left_out))
@@ -71,6 +77,14 @@ def _cases_of(
         for group in groups
         if group
     ]
+
+
+def groups(cases: Sequence[Case], request: Request) -> Iterator[list[Case]]:
+    """Cases that one run can make: neighbours that differ in the slice alone."""
+    alone = request.experiment.measure != "run"
+    for _, alike in itertools.groupby(cases, lambda c: (c.scan, c.methods, c.source.input)):
+        while some := list(itertools.islice(alike, 1 if alone else request.together)):
+            yield some
 
 
 def _present(request: Request, left_out: dict[str, None]) -> list[Method]:

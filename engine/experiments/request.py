@@ -35,12 +35,23 @@ class Request:
     cg_iterations: int | None = None
     quick: bool = False
     network: str = "auto"  # of the methods trained for one scan
+    together: int = 1  # slices of one input that are computed at once
+    precision: str = "fp32"  # of the denoiser
+    only: tuple[str, ...] = ()  # labels of scans; none: all
 
     def __post_init__(self) -> None:
         if self.seed < 0:
             raise RequestError(f"--seed must not be negative, not {self.seed}.")
         if self.count is not None and self.count < 1:
             raise RequestError(f"--count must be at least 1, not {self.count}.")
+        known = [scan.label for scan in self.experiment.scans]
+        if unknown := [label for label in self.only if label not in known]:
+            raise RequestError(
+                f"--only '{unknown[0]}' is no scan of {self.experiment.name}: "
+                f"choose among {', '.join(known)}."
+            )
+        if self.together < 1:
+            raise RequestError(f"--together must be at least 1, not {self.together}.")
         if self.nfe is not None and self.experiment.varies_nfe:
             raise RequestError(f"--nfe is not for {self.experiment.name}: it varies the budget.")
         if self.slices is not None and not self.inputs:
@@ -51,6 +62,11 @@ class Request:
     @property
     def has_supervised(self) -> bool:
         return any(is_supervised(method) for method in self.experiment.methods)
+
+    @property
+    def scans(self) -> list[Scan]:
+        scans = self.experiment.scans
+        return [scan for scan in scans if not self.only or scan.label in self.only]
 
     @property
     def slice_count(self) -> int:
@@ -88,6 +104,7 @@ class Request:
             prior=self.network if solver.supervised else self.prior,
             seed=self.seed,
             device=self.device,
+            precision=self.precision,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -97,5 +114,6 @@ class Request:
         return values | {
             "experiment": self.experiment.name,
             "inputs": list(self.inputs),
+            "only": list(self.only),
             "count": self.slice_count,
         }

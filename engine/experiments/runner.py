@@ -17,8 +17,8 @@ from engine.data.writers.window import default_window
 from engine.device import choose_device
 from engine.errors import RequestError
 from engine.experiments.figures import write_figures
-from engine.experiments.measure import Tick, one_iteration, whole_run
-from engine.experiments.plan import Case, Plan, make_plan
+from engine.experiments.measure import Tick, one_iteration, several_runs, whole_run
+from engine.experiments.plan import Case, Plan, groups, make_plan
 from engine.experiments.request import Request, is_supervised
 from engine.experiments.side_by_side import side_by_side
 from engine.experiments.sources import Source, Sources
@@ -76,7 +76,7 @@ class Runner:
         self.folder = folder
         self.pictures = folder / f"{request.experiment.name}-images"
         self.kept: Callable[[], None] = lambda: None
-        self._problem: tuple[str, Source, Problem] | None = None
+        self._problem: tuple[str, list[Source], Problem] | None = None
 
     @staticmethod
     def key(case: Case) -> str:
@@ -88,12 +88,37 @@ class Runner:
 
     def run(self, control: RunControl, progress: Progress) -> None:
         """Until all is done or ``control`` is cancelled; a case cut short leaves nothing."""
-        for case in self.remaining():
-            rows = self._rows(case, control, lambda share, word, c=case: progress(c, share, word))  # type: ignore[misc]
-            if control.cancelled or rows is None:
-                return
-            self.store.add(self.key(case), [self._named(case, row) for row in rows])
-            self.kept()
+        for cases in groups(self.remaining(), self.request):
+            made = self._together(cases, control, progress) if len(cases) > 1 else {}
+            for case in cases:
+                if control.cancelled:
+                    return
+                rows = made.get(self.key(case)) or self._rows(
+                    case,
+                    control,
+                    lambda share, word, c=case: progress(c, share, word),  # type: ignore[misc]
+                )
+                if control.cancelled or rows is None:
+                    return
+                self.store.add(self.key(case), [self._named(case, row) for row in rows])
+                self.kept()
+
+    def _together(
+        self, cases: list[Case], control: RunControl, progress: Progress
+    ) -> dict[str, list[Row]]:
+        """The rows of slices that one run makes; none if it fails, so that each says why."""
+
+        def tick(share: float, word: str) -> None:
+            done = share * len(cases)
+            at = min(int(done), len(cases) - 1)
+            progress(cases[at], done - at, word)
+
+        prepared = self.prepared(cases, 0)
+        rows = {}
+        for case, (row, image) in zip(cases, several_runs(prepared, control, tick), strict=False):
+            alone = row | {"job": row["job"] | {"slices": str(case.source.number)}}
+            rows[self.key(case)] = [self._finished(case, prepared.problem, alone, image)]
+        return rows
 
     def conclude(self) -> tuple[list[Row], list[Path]]:
         """The table and the files of what is done, whether that is all or not."""
@@ -106,7 +131,7 @@ class Runner:
         return table, [self.store.path, *figures]
 
     def _rows(self, case: Case, control: RunControl, tick: Tick) -> list[Row] | None:
-        prepared = [self.prepared(case, number) for number in range(len(case.methods))]
+        prepared = [self.prepared([case], number) for number in range(len(case.methods))]
         if self.request.experiment.measure == "side by side":
             rows = side_by_side(prepared, control, tick)
             names = [method.label for method in case.methods]
@@ -117,26 +142,33 @@ class Runner:
             )
         once = self.request.experiment.measure == "one iteration"
         row, image = (one_iteration if once else whole_run)(prepared[0], control, tick)
+        kept = None if control.cancelled else image
+        return [self._finished(case, prepared[0].problem, row, kept)]
+
+    def _finished(self, case: Case, problem: Problem, row: Row, image: Tensor | None) -> Row:
+        """With its name, and with a picture of the first slice if there is to be one."""
         row = {"method": case.methods[0].label, **row}
         wanted = case.number == 0 and "gallery" in self.request.experiment.drawings
-        if wanted and image is not None and not control.cancelled:
-            row |= self._keep_pictures(case, prepared[0].problem, image)
-        return [row]
+        if wanted and image is not None:
+            row |= self._keep_pictures(case, problem, image)
+        return row
 
     def _named(self, case: Case, row: Row) -> Row:
         source = case.source
         return {"scan": case.scan.label, "input": source.input, "slice": source.number, **row}
 
-    def prepared(self, case: Case, number: int) -> Prepared:
-        """A method of a case, ready to run; the problem is shared with the methods before."""
-        scan, method, source = case.scan, case.methods[number], case.source
+    def prepared(self, cases: list[Case], number: int) -> Prepared:
+        """A method of some slices, ready to run; the problem is shared with the methods before."""
+        scan, method, source = cases[0].scan, cases[0].methods[number], cases[0].source
+        sources = [case.source for case in cases]
         dataset: Dataset = self.sources.dataset(source.input)
         job = self.request.job(scan, method, source.input, source.number)
         problem = None
-        if self._problem is not None and self._problem[:2] == (scan.label, source):
+        if self._problem is not None and self._problem[:2] == (scan.label, sources):
             problem = self._problem[2]
-        ready = prepare(job, dataset, problem)
-        self._problem = (scan.label, source, ready.problem)
+        numbers = [source.number for source in sources]
+        ready = prepare(job, dataset, problem, numbers=numbers)
+        self._problem = (scan.label, sources, ready.problem)
         if method.rho_times is None:
             return ready
         weight = method.rho_times * paper_rho_weight(ready.problem)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+
 import torch
 from torch import Tensor
 
+from engine.errors import RequestError
 from engine.priors.precondition import Preconditioned
 from engine.priors.prior import Prior, PriorInfo
+
+PRECISIONS = ("fp32", "bf16")
 
 
 def bf16_is_supported(device: torch.device | str = "cpu") -> bool:
@@ -14,6 +19,25 @@ def bf16_is_supported(device: torch.device | str = "cpu") -> bool:
     if torch.device(device).type == "cuda":
         return torch.cuda.is_bf16_supported()
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def check_precision(precision: str, device: torch.device | str) -> None:
+    """Refuse what is not known, or what the device would only pretend to."""
+    if precision not in PRECISIONS:
+        raise RequestError(
+            f"--precision '{precision}' is not known: choose {', '.join(PRECISIONS)}."
+        )
+    if precision == "bf16" and not bf16_is_supported(device):
+        raise RequestError(f"--precision bf16: the {torch.device(device).type} here has none.")
+
+
+def in_precision(prior: Prior, precision: str) -> Prior:
+    """A prior whose network computes in ``precision``; other priors have none to choose."""
+    if not isinstance(prior, NetworkPrior) or prior.bf16 == (precision == "bf16"):
+        return prior
+    other = copy.copy(prior)
+    other.bf16 = precision == "bf16"
+    return other
 
 
 class NetworkPrior(Prior):

@@ -47,7 +47,8 @@ class DcPnpdp(Solver):
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
-        sigmas, data_step = settings.sigmas(), DataStep(problem, settings)
+        sigmas = settings.sigmas()
+        data_step = DataStep(problem, settings, resume.state if resume else None)
         if resume is None:
             done, z = 0, settings.starting_image(problem, generator)
             u = torch.zeros_like(z)
@@ -78,7 +79,7 @@ class DcPnpdp(Solver):
                 residual_z=norms(problem.residual(z)),
                 gap=norms(x - z),
                 dual=norms(u),
-                state={"z": z, "u": u},
+                state={"z": z, "u": u, **data_step.state},
                 psd=psd_curves(v, v_tilde, z_last, sigma),
                 noise={"residual": v - z_last, "homogenized": v_tilde - z_last},
                 seconds=clock.seconds,

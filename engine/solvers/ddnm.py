@@ -54,7 +54,12 @@ class Ddnm(DdimSolver):
         if isinstance(problem.operator, SingleCoilMRI | MultiCoilMRI):
             project = DataStep(
                 problem,
-                DataStepSettings(rho=0.0, cg_iterations=count, cg_tolerance=CG_TOLERANCE),
+                DataStepSettings(
+                    rho=0.0,
+                    cg_iterations=count,
+                    cg_tolerance=CG_TOLERANCE,
+                    cg_warm_start=False,
+                ),
             )
             return lambda z: project(z, 1.0)  # at rho = 0 the noise level plays no part
         step = SirtStep(problem)

@@ -40,8 +40,11 @@ class ProximalFit(DataStep):
     """
 
     def __init__(self, problem: Problem, settings: DdsSettings) -> None:
-        steps = settings.dds_iterations
-        super().__init__(problem, DataStepSettings(cg_iterations=steps, cg_tolerance=CG_TOLERANCE))
+        # From z every time: what keeps the image near it is that the steps are few.
+        from_z = DataStepSettings(
+            cg_iterations=settings.dds_iterations, cg_tolerance=CG_TOLERANCE, cg_warm_start=False
+        )
+        super().__init__(problem, from_z)
         noise = torch.as_tensor(problem.noise_sigma, dtype=problem.measurement.dtype)
         # Per slice: whether a slice has noise must not depend on its neighbours.
         self.coupling = torch.where(noise > 0, 1 / settings.gamma, 0.0).to(problem.measurement)

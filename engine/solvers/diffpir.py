@@ -37,7 +37,8 @@ class Diffpir(Solver):
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
-        sigmas, data_step = [*settings.sigmas(), 0.0], DataStep(problem, settings)
+        sigmas = [*settings.sigmas(), 0.0]
+        data_step = DataStep(problem, settings, resume.state if resume else None)
         if resume is None:
             done, clean = 0, settings.starting_image(problem, generator)
             noisy = clean + sigmas[0] * normal_like(clean, generator)
@@ -62,7 +63,7 @@ class Diffpir(Solver):
                 sigma=sigma,
                 z=z,
                 x=clean,
-                state={"x": clean, "noisy": noisy},
+                state={"x": clean, "noisy": noisy, **data_step.state},
                 seconds=clock.seconds,
                 nfe=k + 1,
                 v=seen,

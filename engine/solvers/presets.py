@@ -55,12 +55,17 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
     if name == "paper-svct" and is_ct:
         return common | {"cg_iterations": 20}
     if name == "paper-lact" and is_ct:
-        return common | {"cg_iterations": 100, "rho_over_sigma2": paper_rho_weight(problem)}
+        return common | {
+            "cg_iterations": 100,
+            "preconditioner": "filtered",
+            "rho_over_sigma2": paper_rho_weight(problem),
+        }
     if name == "paper-mri" and not is_ct:
         return common
     if name == "paper-code" and is_ct:
         return common | {
             "cg_iterations": 50,
+            "cg_warm_start": False,
             "rho": 0.0,
             "clip_init": True,
             "sh_padding": "zero",

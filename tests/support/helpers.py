@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from engine.physics.ct import CTOperator
+from engine.physics.geometry import CTGeometry
 from engine.physics.operator import Operator
 from engine.priors.prior import IntensityMap, Prior, PriorInfo
 from engine.problem import Problem
@@ -61,6 +63,16 @@ def dense_problem(
     y = operator.forward(x)
     y = y + noise * torch.randn(y.shape, **options)
     return Problem(operator, y, IntensityMap("hu", 1000.0), "CT", noise_sigma=noise, reference=x)
+
+
+def limited_angle_problem() -> tuple[Problem, Tensor]:
+    """45 views over 90 degrees of a square in a square, in float64, with its image."""
+    geometry = CTGeometry.sparse_view(45, 90.0, size=64)
+    operator = CTOperator(geometry, dtype=torch.float64)
+    image = torch.zeros(1, 1, 64, 64, dtype=torch.float64)
+    image[..., 16:44, 20:50] = 1
+    image[..., 24:30, 30:40] = -0.5
+    return Problem(operator, operator.forward(image), IntensityMap("hu", 1000.0), "CT"), image
 
 
 def relative(a: Tensor, b: Tensor) -> float:

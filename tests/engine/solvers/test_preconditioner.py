@@ -1,12 +1,8 @@
 """The circulant preconditioner: exact where it can be, helpful where it cannot."""
 
 import torch
-from helpers import relative
+from helpers import limited_angle_problem, relative
 
-from engine.physics.ct import CTOperator
-from engine.physics.geometry import CTGeometry
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
 from engine.solvers.cg import conjugate_gradients
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve, toeplitz_kernel
@@ -63,15 +59,6 @@ def test_a_circulant_system_is_solved_exactly():
     x = circulant_solve(eigenvalues, 0.3)(r)
     back = 3.3 * x + torch.roll(x, 1, -1) + torch.roll(x, -1, -1)
     torch.testing.assert_close(back, r)
-
-
-def limited_angle_problem():
-    geometry = CTGeometry.sparse_view(45, 90.0, size=64)
-    operator = CTOperator(geometry, dtype=torch.float64)
-    image = torch.zeros(1, 1, 64, 64, dtype=torch.float64)
-    image[..., 16:44, 20:50] = 1
-    image[..., 24:30, 30:40] = -0.5
-    return Problem(operator, operator.forward(image), IntensityMap("hu", 1000.0), "CT"), image
 
 
 def test_the_converged_data_step_does_not_depend_on_the_preconditioner():
