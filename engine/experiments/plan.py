@@ -58,7 +58,8 @@ def make_plan(request: Request, sources: Sources) -> Plan:
             for number, source in enumerate(chosen):
                 of_scan += _cases_of(request, scan, fitting, source, number)
             if request.together > 1:
-                of_scan.sort(key=lambda case: methods.index(case.methods[0]))
+                # method by method, the quick ones first: the table is soon worth reading
+                of_scan.sort(key=lambda case: (case.work, methods.index(case.methods[0])))
             cases += of_scan
     if not cases:
         raise RequestError(f"Nothing to do: {' '.join(left_out)}")
