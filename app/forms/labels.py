@@ -20,6 +20,8 @@ LABELS = {
     "schedule_rho": "Karras exponent",
     "init": "Starting image",
     "clip_init": "Clip the start",
+    "symmetry": "Mirror and shift",
+    "cg_warm_start": "CG goes on",
     "dual": "Dual variable",
     "injection": "Noise injection",
     "inject_last": "Inject at the last step",

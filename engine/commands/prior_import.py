@@ -43,6 +43,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     meaning.add_argument(
         "--mr", action="store_true", help="MR, 1 = the 0.99 quantile of the magnitude."
     )
+    meaning.add_argument(
+        "--mirrored",
+        action="store_true",
+        help="The network was trained on mirrored images as well: solvers may then show it the "
+        "image mirrored and shifted (--symmetry).",
+    )
     about = parser.add_argument_group("written into the prior")
     about.add_argument("--name", help="Default: the name of OUT.")
     about.add_argument("--licence", help="Of the weights. Default: that of their publisher.")
@@ -66,6 +72,7 @@ def run(options: argparse.Namespace) -> int:
         config=config,
         intensity=_intensity(options),
         lowest_hu=options.lowest_hu,
+        symmetric=options.mirrored,
         name=options.name,
         licence=options.licence,
         training_data=options.training_data,

@@ -7,6 +7,8 @@ lifted to the lowest value the network knows before it is denoised, and lowered 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -25,7 +27,8 @@ class AirShifted(Prior):
     """D(x - b) + b, where b is the step from the lowest known value down to air, in air only."""
 
     def __init__(self, prior: Prior, background: Tensor) -> None:
-        self.prior, self.info, self.background = prior, prior.info, background
+        self.prior, self.background = prior, background
+        self.info = replace(prior.info, symmetric=False)  # its air stays where it is
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
         background = self.background.to(x)

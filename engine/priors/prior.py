@@ -56,6 +56,7 @@ class PriorInfo:
     licence: str
     sha256: str
     description: str = ""
+    symmetric: bool = False  # knows mirrored and shifted images as well as others
     details: dict[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class PriorHeader:
     description: str
     model_card: str = ""
     preconditioning_kwargs: dict[str, Any] = field(default_factory=dict)
+    symmetric: bool = False
 
     def to_strings(self) -> dict[str, str]:
         values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in vars(self).items()}
@@ -86,6 +87,7 @@ class PriorHeader:
             channels=_json(strings, "channels", int),
             native_size=_json(strings, "native_size", int | None),
             model_card=strings.get("model_card", ""),
+            symmetric=strings.get("symmetric") == "true",
         )
         header.check()
         return header
@@ -206,6 +208,7 @@ def _info(header: PriorHeader, sha256: str) -> PriorInfo:
         licence=header.licence,
         sha256=sha256,
         description=header.description,
+        symmetric=header.symmetric,
         details={
             "architecture": header.architecture,
             "architecture_kwargs": header.architecture_kwargs,

@@ -171,7 +171,7 @@ class Daps(Solver):
         for k in range(done, len(langevin.sigmas)):
             clock, seen, clean_last = Stopwatch(noisy.device), noisy, clean
             with clock("denoiser"):
-                z = flow_to_clean(prior, noisy, sigmas[k], calls)
+                z = flow_to_clean(settings.seen(prior, k), noisy, sigmas[k], calls)
             with clock("data"):
                 clean = langevin(z, k, generator)
             noisy = clean + sigmas[k + 1] * normal_like(clean, generator)

@@ -64,7 +64,7 @@ class DcPnpdp(Solver):
             with clock("sh"):
                 v_tilde = self._inject(v, z, sigma, settings, generator, k == len(sigmas) - 1)
             with clock("denoiser"):
-                z = prior(v_tilde, sigma)
+                z = settings.seen(prior, k)(v_tilde, sigma)
             if settings.dual:
                 u = u + x - z
             guard.check(k + 1, data_step=x, noise_injection=v_tilde, denoiser=z, dual_update=u)

@@ -76,7 +76,7 @@ class DdimSolver(Solver):
             sigma, sigma_next, clock = sigmas[k], sigmas[k + 1], Stopwatch(noisy.device)
             seen, clean_last, z_last = noisy, clean, z
             with clock("denoiser"):
-                z = prior(noisy, sigma)
+                z = settings.seen(prior, k)(noisy, sigma)
             with clock("data"):
                 clean = fit(z)
             noise = (noisy - z) / sigma

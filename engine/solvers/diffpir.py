@@ -50,7 +50,7 @@ class Diffpir(Solver):
             sigma, sigma_next, clock = sigmas[k], sigmas[k + 1], Stopwatch(noisy.device)
             seen, clean_last = noisy, clean
             with clock("denoiser"):
-                z = prior(noisy, sigma)
+                z = settings.seen(prior, k)(noisy, sigma)
             with clock("data"):
                 clean = data_step(z, sigma)  # argmin ||Ax - y||^2 + rho ||x - z||^2
             noise = (noisy - clean) / sigma  # re-estimated from the data-consistent image

@@ -68,6 +68,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
             "cg_warm_start": False,
             "rho": 0.0,
             "clip_init": True,
+            "symmetry": False,
             "sh_padding": "zero",
             "sh_aggregate": "batch_mean",
         }

@@ -97,12 +97,12 @@ class Sitcom(Solver):
             done, clean, noisy = resume.k, resume.state["x"], resume.state["noisy"]
             calls = resume.state["calls"]
         check_memory(prior, noisy[:1], sigmas[0], settings.memory_gb)
-        fit, guard = Fit(problem, prior, settings), Guard(noisy)
+        fit, guard = Fit(problem, settings), Guard(noisy)
 
         for k in range(done, len(levels)):
             sigma, clock = sigmas[k], Stopwatch(noisy.device)
             seen, clean_last = noisy, clean
-            z, clean, used = fit(noisy, sigma, clock)
+            z, clean, used = fit(settings.seen(prior, k), noisy, sigma, clock)
             calls = calls + used.to(calls.device)
             noisy = clean + sigmas[k + 1] * normal_like(clean, generator)
             guard.check(k + 1, denoiser=z, optimisation=clean, renoising=noisy)
@@ -148,8 +148,8 @@ class Fit:
     neighbours.
     """
 
-    def __init__(self, problem: Problem, prior: Prior, settings: SitcomSettings) -> None:
-        self.problem, self.prior, self.settings = problem, prior, settings
+    def __init__(self, problem: Problem, settings: SitcomSettings) -> None:
+        self.problem, self.settings = problem, settings
         self.rate = settings.learning_rate or REACH[problem.modality] / settings.inner_steps
         count = len(problem.measurement)
         self.operators = [problem.operator.of_slice(i) for i in range(count)]
@@ -165,22 +165,22 @@ class Fit:
         return int((operator.forward(probe.to(y)) != 0).sum())
 
     def __call__(
-        self, noisy: Tensor, sigma: float, clock: Stopwatch
+        self, prior: Prior, noisy: Tensor, sigma: float, clock: Stopwatch
     ) -> tuple[Tensor, Tensor, Tensor]:
         """The denoised image before and after fitting, and the denoiser calls of each slice."""
-        parts = [self._one(noisy[i : i + 1], sigma, i, clock) for i in range(len(noisy))]
+        parts = [self._one(prior, noisy[i : i + 1], sigma, i, clock) for i in range(len(noisy))]
         before, after, calls = zip(*parts, strict=True)
         return torch.cat(before), torch.cat(after), torch.tensor(calls)
 
     def _one(
-        self, start: Tensor, sigma: float, i: int, clock: Stopwatch
+        self, prior: Prior, start: Tensor, sigma: float, i: int, clock: Stopwatch
     ) -> tuple[Tensor, Tensor, int]:
         settings, v, before = self.settings, start, start
         adam = Adam(self.rate * (1 + sigma**2) ** 0.5)
         for step in range(settings.inner_steps):
             with clock("denoiser"), torch.enable_grad():  # a run switches gradients off
                 v = v.detach().requires_grad_()
-                z = self.prior(v, sigma)
+                z = prior(v, sigma)
             before = z.detach() if step == 0 else before
             with clock("data"):
                 misfit, slope = self._misfit(z.detach(), i)
@@ -191,7 +191,7 @@ class Fit:
             v = v.detach()
             v = v - adam.step(gradient + 2 * settings.proximity * (v - start))
         with clock("denoiser"):
-            after = self.prior(v, sigma)
+            after = prior(v, sigma)
         return before, after, settings.inner_steps + 1
 
     def _misfit(self, z: Tensor, i: int) -> tuple[float, Tensor]:

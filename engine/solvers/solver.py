@@ -13,6 +13,7 @@ from torch import Tensor
 from engine.errors import RequestError
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
+from engine.priors.symmetry import moved
 from engine.problem import Problem
 from engine.random import Generators, normal_like
 from engine.settings import Settings, setting
@@ -75,6 +76,12 @@ class ScheduleSettings(Settings):
         choices=("pseudo-inverse", "gaussian", "zeros"),
     )
     clip_init: bool = setting(False, "Clip the starting image to [-1, 1] in the prior's units.")
+    symmetry: bool = setting(
+        True,
+        "Show the denoiser the image mirrored and shifted by a few pixels, differently in every "
+        "iteration, so that its errors average out. Priors that do not know mirrored images "
+        "see it as it is.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,6 +93,10 @@ class ScheduleSettings(Settings):
 
     def sigmas(self) -> list[float]:
         return karras_sigmas(self.nfe, self.sigma_max, self.sigma_min, self.schedule_rho)
+
+    def seen(self, prior: Prior, k: int) -> Prior:
+        """The prior as iteration ``k`` asks it."""
+        return moved(prior, k) if self.symmetry and prior.info.symmetric else prior
 
     def starting_image(self, problem: Problem, generator: Generators) -> Tensor:
         image = problem.operator.pseudo_inverse(problem.measurement)

@@ -44,6 +44,7 @@ def import_checkpoint(
     config: Mapping[str, Any] | Path | str | None = None,
     intensity: IntensityMap | None = None,
     lowest_hu: float | None = None,
+    symmetric: bool = False,
     name: str | None = None,
     licence: str | None = None,
     training_data: str | None = None,
@@ -67,6 +68,8 @@ def import_checkpoint(
         and imaginary part of an MR image.
     lowest_hu
         CT: where the training images were clipped below, if they were.
+    symmetric
+        Whether it was trained on mirrored images as well.
     half
         Store float16 instead of float32.
 
@@ -90,7 +93,7 @@ def import_checkpoint(
         meaning = (intensity or _intensity(checkpoint)).to_dict()
         if lowest_hu is not None:
             meaning["lowest_hu"] = lowest_hu
-        header = _header(checkpoint, meaning, texts)
+        header = replace(_header(checkpoint, meaning, texts), symmetric=symmetric)
         PriorHeader.from_strings(header.to_strings())  # as it will be read again
         weights = read_weights(checkpoint)
     except RequestError as error:
@@ -177,11 +180,6 @@ def _header(
         sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
     # names of files need not be valid text
     origin = checkpoint.source.name.encode("utf-8", "replace").decode()
-    defaults = {
-        "licence": checkpoint.licence,
-        "training_data": "unknown (imported)",
-        "description": f"Imported from {origin} ({checkpoint.format}).",
-    }
     header = PriorHeader(
         architecture=checkpoint.architecture,
         architecture_kwargs=checkpoint.architecture_kwargs,
@@ -194,7 +192,10 @@ def _header(
         intensity=intensity,
         native_size=checkpoint.native_size,
         source_sha256=sha256,
-        **{key: texts.get(key) or value for key, value in {"name": "", **defaults}.items()},
+        name=texts.get("name") or "",
+        licence=texts.get("licence") or checkpoint.licence,
+        training_data=texts.get("training_data") or "unknown (imported)",
+        description=texts.get("description") or f"Imported from {origin} ({checkpoint.format}).",
     )
     facts = {"Imported from": origin, "Format": checkpoint.format, "sha256": sha256}
     facts |= {**checkpoint.facts, "Licence": header.licence}

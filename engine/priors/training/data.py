@@ -156,6 +156,9 @@ class Sampler:
         x = torch.from_numpy(np.ascontiguousarray(image))[None]
         if rng.random() < self.settings.warp_share:
             x = warp(x, self.settings.warp_deg, self.settings.warp_zoom, rng)
+        if self.settings.shift:
+            most = self.settings.shift
+            x = x.roll(tuple(rng.integers(-most, most + 1, 2).tolist()), (-2, -1))
         height, width = x.shape[-2:]
         row, col = rng.integers(height - self.side + 1), rng.integers(width - self.side + 1)
         if self.settings.modality == "mr":

@@ -73,6 +73,7 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
         source_sha256=hashlib.sha256(source.encode()).hexdigest(),
         description=origin.description,
         model_card=card,
+        symmetric=settings.flip,
     )
     save_prior(path, header, average)
     write_bytes_atomic(path.with_suffix(".md"), card.encode())

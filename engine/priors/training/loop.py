@@ -44,9 +44,9 @@ FIXED = (
 
 
 def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
-    """Checkpoints older than phase alignment did without it, as every CT network does."""
+    """Checkpoints older than a setting did without it; no CT network aligns phases."""
     aligned = settings["modality"] == "mr" and settings.get("align_phase", False)
-    return {"supervised": False, **settings, "align_phase": aligned}
+    return {"supervised": False, "shift": 0, **settings, "align_phase": aligned}
 
 
 @dataclass(frozen=True)

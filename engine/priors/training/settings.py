@@ -39,6 +39,9 @@ class TrainingSettings(Settings):
     phantom_share: float = setting(0.1, "Share of samples that are phantoms.", low=0, high=1)
     phantom_count: int = setting(400, "Phantoms drawn once and kept.", low=1, high=100000)
     flip: bool = setting(True, "Mirror left and right at random.")
+    shift: int = setting(
+        0, "Largest shift; what leaves on one side comes in on the other.", low=0, unit="px"
+    )
     warp_share: float = setting(0.0, "Share of samples turned and scaled.", low=0, high=1)
     warp_deg: float = setting(5.0, "Largest turn.", low=0, high=180, unit="degrees")
     warp_zoom: float = setting(0.1, "Largest change of size.", low=0, high=0.9)

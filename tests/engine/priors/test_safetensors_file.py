@@ -104,13 +104,14 @@ def test_without_metadata_it_says_how_to_import(tmp_path):
         load_prior_file(path)
 
 
+OPTIONAL = ("model_card", "symmetric")
 KWARGS = HEADER.architecture_kwargs
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        *((field.name, None) for field in dataclasses.fields(HEADER) if field.name != "model_card"),
+        *((field.name, None) for field in dataclasses.fields(HEADER) if field.name not in OPTIONAL),
         ("version", "2"),
         ("architecture", "os.system"),
         ("architecture_kwargs", json.dumps({**KWARGS, "widths": [32, 10**9]})),
@@ -207,3 +208,11 @@ def test_weights_that_half_precision_cannot_hold_are_not_written(tmp_path, denoi
     with pytest.raises(RequestError, match="not finite"):
         save_prior(path, HEADER, weights)
     assert not path.exists()
+
+
+def test_whether_it_knows_mirrored_images_is_kept_and_otherwise_denied(path, denoiser):
+    assert not load_prior_file(path).info.symmetric
+    save_prior(path, dataclasses.replace(HEADER, symmetric=True), denoiser.state_dict())
+    assert load_prior_file(path).info.symmetric
+    rewrite(path, {"symmetric": None})  # a file written before this was asked
+    assert not load_prior_file(path).info.symmetric

@@ -135,3 +135,13 @@ def test_files_that_are_no_arrays_are_refused(tmp_path):
 def test_a_crop_larger_than_the_slices_is_refused():
     with pytest.raises(RequestError, match="--crop 128"):
         Sampler(TrainingSettings(crop=128), [Source("a", noise_slices(2))], None)
+
+
+def test_shifts_are_on_the_torus_and_within_their_limit():
+    one = np.zeros((1, 64, 64), np.int16)
+    one[0, 32, 32] = 1000
+    settings = TrainingSettings(**{**TINY, "crop": 0, "flip": False, "shift": 3})
+    sampler = Sampler(settings, [Source("one", one)], None)
+    places = torch.cat([sampler.batch(step)[0] for step in range(50)]).nonzero()
+    assert len(places) == 200
+    assert set(places[:, 2].tolist()) == set(places[:, 3].tolist()) == set(range(29, 36))

@@ -33,6 +33,14 @@ def test_a_prior_remembers_where_its_images_were_clipped(tmp_path, source):
     assert load_prior_file(out).info.details["lowest_hu"] == -800
 
 
+def test_a_prior_knows_mirrored_images_only_if_somebody_says_so(tmp_path, source):
+    out = tmp_path / "ct.safetensors"
+    assert main([source, str(out), "--hu-scale", "800"]) == 0
+    assert not load_prior_file(out).info.symmetric
+    assert main([source, str(out), "--hu-scale", "800", "--mirrored", "--overwrite"]) == 0
+    assert load_prior_file(out).info.symmetric
+
+
 def test_an_mr_prior_of_one_channel(tmp_path, source):
     out = tmp_path / "mr.safetensors"
     assert main([source, str(out), "--mr"]) == 0
