@@ -241,8 +241,8 @@ def test_mr_output_keeps_the_scale_of_the_input():
 @pytest.mark.parametrize("noise", [[], ["--photons", "1e5"]], ids=["clean", "noisy"])
 def test_a_slice_does_not_depend_on_the_slices_beside_it(noise):
     np.save("stack.npy", np.stack([ct_phantom(seed=s, size=64).image for s in range(3)]))
-    # the more exactly the data step is solved, the more of its rounding comes through
-    coarse = ["--cg-tolerance", "1e-4"]
+    # few steps, and none left out: whether the last one is needed could turn on rounding
+    coarse = ["--cg-iterations", "5", "--cg-tolerance", "0"]
     common = ["reconstruct", "stack.npy", "--unit", "hu", *QUICK, *noise, *coarse, "-o"]
     assert main([*common, "alone.npy", "--slice", "2"]) == 0
     assert main([*common, "all.npy"]) == 0

