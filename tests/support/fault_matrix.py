@@ -62,6 +62,8 @@ def outcome(line, passed):
 def pytest_runtest_logreport(report):
     for name, line in report.user_properties:
         if name == KEY and not report.skipped:
+            if not line["fault"] and not report.failed:
+                continue  # the end of a test that was skipped
             failed = report.failed or _lines.get(report.nodeid, {}).get("failed", False)
             _lines[report.nodeid] = {**line, "failed": failed}
 
