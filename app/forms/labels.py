@@ -21,7 +21,7 @@ LABELS = {
     "init": "Starting image",
     "clip_init": "Clip the start",
     "symmetry": "Mirror and shift",
-    "cg_warm_start": "CG goes on",
+    "cg_warm_start": "CG warm start",
     "dual": "Dual variable",
     "injection": "Noise injection",
     "inject_last": "Inject at the last step",
