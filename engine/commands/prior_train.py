@@ -58,7 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--grow-from",
         metavar="PRIOR.safetensors",
-        help="Begin with the weights of a prior with fewer levels; the others start at nothing.",
+        help="Begin with the weights of a prior with fewer levels or blocks; the others start at "
+        "nothing.",
     )
     parser.add_argument(
         "--export-now", action="store_true", help="Write OUT from the last checkpoint and stop."

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engine.priors.prior import Prior
 
-LARGEST_SHIFT = 8  # pixels
+LARGEST_SHIFT = 4  # pixels; where the body is cut off at the edge, what comes in is strange
 # Multiples of these two, modulo 1, fill the square evenly from the first few on (the plastic
 # number's inverse and its square).
 STEPS = (0.7548776662466927, 0.5698402909980532)

@@ -1,7 +1,7 @@
-"""A deeper network that begins as a trained one: nothing learned is lost, new levels start at zero.
+"""A larger network that begins as a trained one: nothing learned is lost, new parts start at zero.
 
-A small network learns faster per hour; coarser levels, which see more of the image at once, can
-be added under it afterwards.
+A small network learns faster per hour; coarser levels, which see more of the image at once, and
+further blocks can be added to it afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from engine.priors.networks.compact import CompactUNet
 def grow(network: nn.Module, trained: nn.Module) -> None:
     """Give ``network`` the weights of ``trained``, its finer part, so that both compute the same.
 
+    Blocks that a level has beyond the trained one's come after those and are built as nothing.
     Where the trained network ended, the new one joins its own coarser levels; that joint passes
     the finer features on and ignores the coarser ones until training finds them useful.
     """
@@ -30,7 +31,7 @@ def grow(network: nn.Module, trained: nn.Module) -> None:
     ):
         raise RequestError(
             "--grow-from: the prior's levels must be the first ones of the new network, "
-            "with the same widths, blocks and attention."
+            "with the same widths and attention and at least as many blocks."
         )
     network.load_state_dict({**weights, **known})
     if len(network.encoder) > levels:
