@@ -21,6 +21,7 @@ LABELS = {
     "init": "Starting image",
     "clip_init": "Clip the start",
     "symmetry": "Mirror and shift",
+    "paired_below": "Noise in pairs below",
     "cg_warm_start": "CG warm start",
     "dual": "Dual variable",
     "injection": "Noise injection",

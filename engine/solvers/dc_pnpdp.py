@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
 from engine.problem import Problem
-from engine.random import Generators, normal_like
+from engine.random import Generators
 from engine.settings import setting
 from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
@@ -51,9 +51,10 @@ class DcPnpdp(Solver):
         data_step = DataStep(problem, settings, resume.state if resume else None)
         if resume is None:
             done, z = 0, settings.starting_image(problem, generator)
-            u = torch.zeros_like(z)
+            u, n = torch.zeros_like(z), None
         else:
-            done, z, u = resume.k, resume.state["z"], resume.state["u"]
+            done, state = resume.k, resume.state
+            z, u, n = state["z"], state["u"], state.get("noise")
         guard = Guard(z)
 
         for k in range(done, len(sigmas)):
@@ -62,7 +63,8 @@ class DcPnpdp(Solver):
                 x = data_step(z - u, sigma)  # argmin ||Ax - y||^2 + rho ||x - z + u||^2
             v = x + u
             with clock("sh"):
-                v_tilde = self._inject(v, z, sigma, settings, generator, k == len(sigmas) - 1)
+                n = settings.noise(k, sigma, v, generator, n)
+                v_tilde = self._inject(v, z, sigma, settings, n, k == len(sigmas) - 1)
             with clock("denoiser"):
                 z = settings.seen(prior, k)(v_tilde, sigma)
             if settings.dual:
@@ -79,7 +81,7 @@ class DcPnpdp(Solver):
                 residual_z=norms(problem.residual(z)),
                 gap=norms(x - z),
                 dual=norms(u),
-                state={"z": z, "u": u, **data_step.state},
+                state={"z": z, "u": u, "noise": n, **data_step.state},
                 psd=psd_curves(v, v_tilde, z_last, sigma),
                 noise={"residual": v - z_last, "homogenized": v_tilde - z_last},
                 seconds=clock.seconds,
@@ -92,11 +94,11 @@ class DcPnpdp(Solver):
         z: Tensor,
         sigma: float,
         settings: DcPnpdpSettings,
-        generator: Generators,
+        n: Tensor,
         last: bool,
     ) -> Tensor:
         if settings.injection == "none" or (last and not settings.inject_last):
             return v
         if settings.injection == "awgn":
-            return v + sigma * normal_like(v, generator)
-        return homogenize(v, z, sigma, settings, generator)
+            return v + sigma * n
+        return homogenize(v, z, sigma, settings, n)

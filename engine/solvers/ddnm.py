@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.problem import Problem
-from engine.random import Generators
+from engine.random import Generators, normal_like
 from engine.settings import setting
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.ddim import DdimSettings, DdimSolver
@@ -84,5 +84,5 @@ class Ddnm(DdimSolver):
         generator: Generators,
     ) -> Tensor:
         if settings.renoising == "sh":
-            return homogenize(clean, z, sigma, settings, generator)
+            return homogenize(clean, z, sigma, settings, normal_like(clean, generator))
         return super().renoise(clean, z, noise, sigma, settings, generator)

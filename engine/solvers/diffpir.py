@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
 from engine.problem import Problem
-from engine.random import Generators, normal_like
+from engine.random import Generators
 from engine.settings import setting
 from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
@@ -41,9 +41,11 @@ class Diffpir(Solver):
         data_step = DataStep(problem, settings, resume.state if resume else None)
         if resume is None:
             done, clean = 0, settings.starting_image(problem, generator)
-            noisy = clean + sigmas[0] * normal_like(clean, generator)
+            n = settings.noise(0, sigmas[0], clean, generator, None)
+            noisy = clean + sigmas[0] * n
         else:
-            done, clean, noisy = resume.k, resume.state["x"], resume.state["noisy"]
+            done, state = resume.k, resume.state
+            clean, noisy, n = state["x"], state["noisy"], state["noise"]
         guard, fresh, old = Guard(noisy), settings.zeta**0.5, (1 - settings.zeta) ** 0.5
 
         for k in range(done, settings.nfe):
@@ -54,7 +56,8 @@ class Diffpir(Solver):
             with clock("data"):
                 clean = data_step(z, sigma)  # argmin ||Ax - y||^2 + rho ||x - z||^2
             noise = (noisy - clean) / sigma  # re-estimated from the data-consistent image
-            noisy = clean + sigma_next * (old * noise + fresh * normal_like(clean, generator))
+            n = settings.noise(k + 1, sigma_next, clean, generator, n)
+            noisy = clean + sigma_next * (old * noise + fresh * n)
             guard.check(k + 1, denoiser=z, data_step=clean, renoising=noisy)
             yield sampling_iteration(
                 problem,
@@ -63,7 +66,7 @@ class Diffpir(Solver):
                 sigma=sigma,
                 z=z,
                 x=clean,
-                state={"x": clean, "noisy": noisy, **data_step.state},
+                state={"x": clean, "noisy": noisy, "noise": n, **data_step.state},
                 seconds=clock.seconds,
                 nfe=k + 1,
                 v=seen,

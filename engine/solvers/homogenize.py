@@ -15,7 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.errors import RequestError
-from engine.random import Generators, normal_like
 from engine.settings import Settings, setting
 
 FLOOR = 1e-6  # of sigma^2 H W: keeps the square root away from zero
@@ -97,8 +96,8 @@ def noise_with_power(spectrum: Tensor, n: Tensor, amplitude: str) -> Tensor:
 
 
 def homogenize(
-    v: Tensor, z: Tensor, sigma: float, settings: HomogenizeSettings, generator: Generators
+    v: Tensor, z: Tensor, sigma: float, settings: HomogenizeSettings, n: Tensor
 ) -> Tensor:
-    """v~ = v + xi, where xi fills the spectral gaps of v - z up to sigma^2 H W."""
+    """v~ = v + xi: white noise ``n``, shaped to fill the spectral gaps of v - z to sigma^2 H W."""
     missing = deficit(v - z, sigma, settings)
-    return v + noise_with_power(missing, normal_like(v, generator), settings.sh_amplitude)
+    return v + noise_with_power(missing, n, settings.sh_amplitude)

@@ -69,6 +69,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
             "rho": 0.0,
             "clip_init": True,
             "symmetry": False,
+            "paired_below": 0.0,
             "sh_padding": "zero",
             "sh_aggregate": "batch_mean",
         }

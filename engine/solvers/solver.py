@@ -110,3 +110,20 @@ class ScheduleSettings(Settings):
 @dataclass(frozen=True)
 class DiffusionSettings(ScheduleSettings, DataStepSettings):
     """Of the methods that also take the shared data step."""
+
+    paired_below: float = setting(
+        0.5,
+        "Below this noise level every noise is added twice, in two iterations, the second time "
+        "with its sign turned: what the denoiser leaves of the first, the second takes away. "
+        "Zero always adds fresh noise.",
+        low=0,
+        high=1000,
+    )
+
+    def noise(
+        self, k: int, sigma: float, x: Tensor, generator: Generators, last: Tensor | None
+    ) -> Tensor:
+        """Standard normal noise number ``k``, for level ``sigma``; ``last`` is the one before."""
+        if k % 2 == 1 and sigma < self.paired_below and last is not None:
+            return -last
+        return normal_like(x, generator)
