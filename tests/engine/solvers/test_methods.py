@@ -74,20 +74,23 @@ def test_dc_pnpdp_is_the_four_steps_of_the_paper():
 
 
 @pytest.mark.parametrize("zeta", [0.0, 0.3, 1.0])
-def test_diffpir_renoises_with_the_re_estimated_noise(zeta):
+@pytest.mark.parametrize("below", [0.0, 0.5])
+def test_diffpir_renoises_with_the_re_estimated_noise(zeta, below):
     problem, prior = dense_problem(seed=1), FunctionPrior(shrink)
-    settings = DiffpirSettings(nfe=4, rho_over_sigma2=0.1, zeta=zeta, **EXACT)
+    settings = DiffpirSettings(nfe=4, rho_over_sigma2=0.1, zeta=zeta, paired_below=below, **EXACT)
     sigmas = [*karras_sigmas(4, 2, 0.002), 0.0]
     generator = make_generator(0)
 
     def normal():
         return torch.randn(1, 1, 6, 6, generator=generator, dtype=torch.float64)
 
-    x = problem.operator.pseudo_inverse(problem.measurement) + 2 * normal()
+    n = normal()
+    x = problem.operator.pseudo_inverse(problem.measurement) + 2 * n
     for i, it in enumerate(all_of(Diffpir(), problem, prior, settings)):
         x0 = prox(problem, shrink(x, sigmas[i]), 0.1 / sigmas[i] ** 2)
         e = (x - x0) / sigmas[i]
-        x = x0 + sigmas[i + 1] * (math.sqrt(1 - zeta) * e + math.sqrt(zeta) * normal())
+        n = -n if sigmas[i + 1] < below and i % 2 == 0 else normal()
+        x = x0 + sigmas[i + 1] * (math.sqrt(1 - zeta) * e + math.sqrt(zeta) * n)
         assert relative(it.image, x0) < 1e-8
     assert torch.equal(it.image, it.x)
 
