@@ -45,7 +45,7 @@ class Diffpir(Solver):
             noisy = clean + sigmas[0] * n
         else:
             done, state = resume.k, resume.state
-            clean, noisy, n = state["x"], state["noisy"], state["noise"]
+            clean, noisy, n = state["x"], state["noisy"], state.get("noise")
         guard, fresh, old = Guard(noisy), settings.zeta**0.5, (1 - settings.zeta) ** 0.5
 
         for k in range(done, settings.nfe):
