@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
 from engine.problem import Problem
@@ -39,6 +41,7 @@ class Diffpir(Solver):
     ) -> Iterator[Iteration]:
         sigmas = [*settings.sigmas(), 0.0]
         data_step = DataStep(problem, settings, resume.state if resume else None)
+        n: Tensor | None
         if resume is None:
             done, clean = 0, settings.starting_image(problem, generator)
             n = settings.noise(0, sigmas[0], clean, generator, None)
