@@ -51,7 +51,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
     if name in PRESETS and isinstance(problem.operator, ConvolutionOperator):
         raise RequestError(f"--preset {name} is for scans, not for a blurred or reduced image.")
     is_ct = problem.modality == "CT"
-    common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}
+    common: dict[str, Any] = {"nfe": 50, "sigma_max": None, "sigma_min": 0.002, "zeta": 1.0}
     if name == "paper-svct" and is_ct:
         return common | {"cg_iterations": 20}
     if name == "paper-lact" and is_ct:
