@@ -22,7 +22,7 @@ from engine.solvers.data_step import DataStepSettings
 from engine.solvers.schedule import karras_sigmas
 
 # The paper's 2 goes with networks for images whose pixels have an SD of 0.5, as CT has here. MR
-# images have 0.2, and a zero-filled one is off by far less than 2: see help/priors.md.
+# images have 0.2, and a zero-filled one is off by far less than 2: see help/solvers.md.
 FIRST_SIGMA = {"CT": 2.0, "MR": 0.5}
 
 
