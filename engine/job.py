@@ -35,7 +35,6 @@ from engine.run import Run, RunControl
 from engine.settings import Settings
 from engine.solvers.catalogue import find_solver
 from engine.solvers.presets import apply_preset
-from engine.solvers.solver import ScheduleSettings
 
 
 @dataclass(frozen=True)
@@ -151,8 +150,6 @@ def prepare(
         problem = problem.to(device)
     values = apply_preset(job.preset, problem, job.solver) | job.settings
     settings = solver.settings_class.pick(values)
-    if isinstance(settings, ScheduleSettings):
-        settings = settings.fit_for(problem.modality)
     used = with_air(prior.to(device), problem) if solver.needs_prior else None
     note = unfamiliar(prior.info, dataset.kind, job.acquisition) if used else None
     return Prepared(job, dataset, problem, used, settings, [note] if note else [])

@@ -51,7 +51,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
     if name in PRESETS and isinstance(problem.operator, ConvolutionOperator):
         raise RequestError(f"--preset {name} is for scans, not for a blurred or reduced image.")
     is_ct = problem.modality == "CT"
-    common: dict[str, Any] = {"nfe": 50, "sigma_max": None, "sigma_min": 0.002, "zeta": 1.0}
+    common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}
     if name == "paper-svct" and is_ct:
         return common | {"cg_iterations": 20}
     if name == "paper-lact" and is_ct:
@@ -61,7 +61,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
             "rho_over_sigma2": paper_rho_weight(problem),
         }
     if name == "paper-mri" and not is_ct:
-        return common
+        return common | {"sigma_max": 0.5}  # for MR images, of SD 0.2: see help/solvers.md
     if name == "paper-code" and is_ct:
         return common | {
             "cg_iterations": 50,

@@ -21,6 +21,7 @@ from engine.random import Generators, normal_like
 from engine.settings import setting
 from engine.solvers.backward_memory import check_memory
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
+from engine.solvers.schedule import karras_sigmas
 from engine.solvers.solver import Resume, ScheduleSettings, Solver
 
 # How far Adam may move a pixel at one noise level, in the units of a variance-preserving model:
@@ -69,9 +70,9 @@ class SitcomSettings(ScheduleSettings):
                 f"one noise level takes {self.inner_steps + 1}."
             )
 
-    @property
-    def levels(self) -> int:
-        return self.nfe // (self.inner_steps + 1)
+    def sigmas(self) -> list[float]:
+        levels = self.nfe // (self.inner_steps + 1)
+        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
 
 
 class Sitcom(Solver):

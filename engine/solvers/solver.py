@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -20,10 +19,6 @@ from engine.random import Generators, normal_like
 from engine.settings import Settings, setting
 from engine.solvers.data_step import DataStepSettings
 from engine.solvers.schedule import karras_sigmas
-
-# The paper's 2 goes with networks for images whose pixels have an SD of 0.5, as CT has here. MR
-# images have 0.2, and a zero-filled one is off by far less than 2: see help/solvers.md.
-FIRST_SIGMA = {"CT": 2.0, "MR": 0.5}
 
 
 @dataclass(frozen=True)
@@ -63,11 +58,8 @@ class ScheduleSettings(Settings):
     nfe: int = setting(
         50, "Denoiser calls: more steps, finer result, longer run.", low=1, high=100_000
     )
-    sigma_max: float | None = setting(
-        None,
-        "First noise level: larger forgets more of the starting image. Without it 2, for MR 0.5.",
-        above=0,
-        high=1000,
+    sigma_max: float = setting(
+        2.0, "First noise level: larger forgets more of the starting image.", above=0, high=1000
     )
     sigma_min: float = setting(
         0.002,
@@ -93,29 +85,14 @@ class ScheduleSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.sigma_min > self.first_sigma:
+        if self.sigma_min > self.sigma_max:
             raise RequestError(
                 f"--sigma-min ({self.sigma_min:g}) must not exceed --sigma-max "
-                f"({self.first_sigma:g})."
+                f"({self.sigma_max:g})."
             )
 
-    def fit_for(self, modality: str) -> Self:
-        """With the first noise level filled in that suits images of this kind."""
-        if self.sigma_max is not None:
-            return self
-        return dataclasses.replace(self, sigma_max=FIRST_SIGMA[modality])
-
-    @property
-    def first_sigma(self) -> float:
-        return FIRST_SIGMA["CT"] if self.sigma_max is None else self.sigma_max
-
-    @property
-    def levels(self) -> int:
-        """Noise levels that the denoiser calls are spent on."""
-        return self.nfe
-
     def sigmas(self) -> list[float]:
-        return karras_sigmas(self.levels, self.first_sigma, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(self.nfe, self.sigma_max, self.sigma_min, self.schedule_rho)
 
     def seen(self, prior: Prior, k: int) -> Prior:
         """The prior as iteration ``k`` asks it."""
@@ -126,7 +103,7 @@ class ScheduleSettings(Settings):
         if self.init == "zeros":
             image = torch.zeros_like(image)
         elif self.init == "gaussian":
-            image = self.first_sigma * normal_like(image, generator)
+            image = self.sigma_max * normal_like(image, generator)
         return image.clamp(-1, 1) if self.clip_init else image
 
 

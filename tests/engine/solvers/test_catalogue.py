@@ -6,7 +6,6 @@ import pytest
 from helpers import FunctionPrior, dense_problem
 
 from engine.errors import RequestError
-from engine.job import Job, prepare
 from engine.random import make_generator
 from engine.solvers.catalogue import SOLVERS, find_solver, parse_variant
 from engine.solvers.presets import BUDGETS, apply_preset
@@ -23,24 +22,6 @@ def test_a_setting_of_several_methods_has_one_default_and_one_meaning():
             said = (field.type, field.default, dict(field.metadata))
             assert seen.setdefault(field.name, said) == said, f"{field.name} of {solver.name}"
     assert {"nfe", "eta", "cg_iterations"} <= set(seen)
-
-
-@pytest.mark.parametrize("solver", BUDGETS["recommended"])
-@pytest.mark.parametrize(("demo", "first"), [("demo:ct", 2.0), ("demo:mri", 0.5)])
-def test_the_first_noise_level_suits_the_images_unless_it_is_typed(demo, first, solver):
-    """The settings that are recorded hold the number, not the absence of one."""
-    job = Job(demo, solver=solver, prior="tv")
-    prepared = prepare(job)
-    assert prepared.settings.sigma_max == first
-    assert prepared.settings.sigmas()[0] == pytest.approx(first)
-    for settings, found in (({"sigma_max": 3.0}, 3.0), ({"sigma_max": None}, first)):
-        changed = dataclasses.replace(job, settings=settings)
-        assert prepare(changed, prepared.dataset, prepared.problem).settings.sigma_max == found
-
-
-def test_a_last_noise_level_above_the_automatic_first_one_is_refused():
-    with pytest.raises(RequestError, match=r"--sigma-min \(1\) .* --sigma-max \(0.5\)"):
-        prepare(Job("demo:mri", prior="tv", settings={"sigma_min": 1.0}))
 
 
 def budget(name, solver):
