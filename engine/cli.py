@@ -15,6 +15,7 @@ from typing import NoReturn
 
 from engine import __version__
 from engine.errors import DualscopeError, RequestError, told, unforeseen
+from engine.memory import keep_freed_memory
 
 # name -> (module, one line of help); modules are imported only when their command runs
 COMMANDS = {
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments:
         arguments = ["gui"]
+    keep_freed_memory()
     try:
         chosen = [arguments[0]] if arguments[0] in COMMANDS else []
         options = build_parser(chosen).parse_args(arguments)

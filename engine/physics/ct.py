@@ -38,6 +38,8 @@ class CTOperator(Operator):
         Where matrices are kept; by default the one shared by the process.
     """
 
+    geometry: CTGeometry
+
     def __init__(
         self,
         geometry: CTGeometry,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from engine.physics.geometry import CTGeometry
 
 
 class Operator(ABC):
@@ -20,10 +23,12 @@ class Operator(ABC):
     ----------
     image_shape : (C, H, W)
     measurement_shape : (M, P, Q)
+    geometry : of a CT scan, whose measurement is (1, views, detectors); None of anything else
     """
 
     image_shape: tuple[int, int, int]
     measurement_shape: tuple[int, int, int]
+    geometry: CTGeometry | None = None
     _norm: float | None = None
 
     @abstractmethod

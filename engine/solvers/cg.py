@@ -69,6 +69,14 @@ class ConjugateGradients:
         self.p = s + beta * self.p
         self.rs = torch.where(active, rs, self.rs)
 
+    def run(self, iterations: int) -> Tensor:
+        """At most so many steps."""
+        for i in range(iterations):
+            if i % CHECK_EVERY == 0 and not bool(self.active().any()):
+                break
+            self.step()
+        return self.x
+
 
 def conjugate_gradients(
     apply: LinearMap,
@@ -79,9 +87,4 @@ def conjugate_gradients(
     precondition: LinearMap | None = None,
 ) -> Tensor:
     """At most ``iterations`` steps of CG from ``start``."""
-    cg = ConjugateGradients(apply, rhs, start, tolerance, precondition)
-    for i in range(iterations):
-        if i % CHECK_EVERY == 0 and not bool(cg.active().any()):
-            break
-        cg.step()
-    return cg.x
+    return ConjugateGradients(apply, rhs, start, tolerance, precondition).run(iterations)

@@ -15,15 +15,19 @@ from torch import Tensor
 from engine.errors import RequestError
 from engine.problem import Problem
 from engine.settings import Settings, setting
-from engine.solvers.cg import conjugate_gradients, dot
+from engine.solvers.cg import ConjugateGradients, LinearMap, conjugate_gradients, dot
 from engine.solvers.coupling import Coupling, check_neighbours
 from engine.solvers.least_squares import damped_least_squares
-from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve
+from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
 # limited-angle setting (1e-5 with the published code's adjoint) amounts to.
 AUTO_RHO_SHARE = 2.5e-8
+
+# Conjugate-gradient steps without a number from the user. From 20 views ten with the ramp filter
+# come as far as twenty without it.
+STEPS, RAMP_STEPS = 20, 10
 
 
 @dataclass(frozen=True)
@@ -42,15 +46,17 @@ class DataStepSettings(Settings):
         "Without either rule W is chosen from the measurement noise and ||A||.",
         low=0,
     )
-    cg_iterations: int = setting(
-        20,
-        "Conjugate-gradient steps per iteration: more fit the measurement more closely.",
+    cg_iterations: int | None = setting(
+        None,
+        "Conjugate-gradient steps per iteration: more fit the measurement more closely. Without "
+        "a number 10 with the ramp preconditioner and 20 otherwise.",
         low=1,
         high=10_000,
     )
     cg_tolerance: float = setting(
         1e-7,
-        "Conjugate gradients stop early when the gradient is this small beside A^T y.",
+        "Conjugate gradients stop early when the gradient is this small beside A^T y (with the "
+        "ramp preconditioner: what is unexplained, beside y).",
         low=0,
         high=1,
     )
@@ -60,10 +66,11 @@ class DataStepSettings(Settings):
         "asks for nearly the same change again, the image fits the measurement far sooner.",
     )
     preconditioner: str = setting(
-        "none",
-        "'filtered' divides by the operator's own spectrum and converges in fewer steps; "
-        "the converged image is the same.",
-        choices=("none", "filtered"),
+        "auto",
+        "'ramp' filters the views as FBP does and suits few of them; 'filtered' divides by the "
+        "operator's own spectrum and suits limited angles. Both converge in fewer steps to the "
+        "same image. 'auto' is ramp for CT; slices coupled along z do without it.",
+        choices=("auto", "none", "ramp", "filtered"),
     )
     preconditioner_floor: float = setting(
         0.02,
@@ -99,15 +106,24 @@ class DataStep:
         state: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.problem, self.settings = problem, settings
-        self.correction = state.get("correction") if state else None
         if settings.couple_z:
             check_neighbours(problem.slices)
         self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
         self.eigenvalues: Tensor | None = None
-        if settings.preconditioner == "filtered":
+        self.rays: RayFilter | None = None
+        kind = settings.preconditioner
+        if kind == "auto":
+            kind = "ramp" if problem.operator.geometry else "none"
+        if kind == "filtered":
             self.eigenvalues = circulant_eigenvalues(
                 self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor
             )
+        elif kind == "ramp" and not settings.couple_z:
+            self.rays = RayFilter(problem.operator, problem.weights)
+        self.iterations = settings.cg_iterations or (RAMP_STEPS if self.rays else STEPS)
+        # what the last call changed: an image, or a measurement w where the image is A^T w
+        self.memory = "correction_by_rays" if self.rays else "correction"
+        self.correction = state.get(self.memory) if state else None
 
     def rho(self, sigma: float) -> Tensor | float:
         if self.settings.rho is not None:
@@ -128,6 +144,8 @@ class DataStep:
         closed = problem.operator.proximal(problem.measurement, v, rho, problem.weights)
         if closed is not None:
             return closed
+        if self.rays is not None:
+            return v + self._by_rays(v, rho, self.rays.solve(rho))
         rhs = self.back_projection + rho * v
         correction, missing = self._begin(v, rho)
         correction = damped_least_squares(
@@ -137,7 +155,7 @@ class DataStep:
             missing,
             correction,
             rho,
-            settings.cg_iterations,
+            self.iterations,
             limit=settings.cg_tolerance * dot(rhs, rhs).sqrt(),
             precondition=circulant_solve(self.eigenvalues, rho)
             if self.eigenvalues is not None
@@ -158,10 +176,38 @@ class DataStep:
         length = torch.where(curvature > 0, fitting / curvature, torch.zeros_like(fitting))
         return length * last, missing - length * seen
 
+    def _by_rays(self, v: Tensor, rho: Tensor | float, precondition: LinearMap) -> Tensor:
+        """x - v from the measurement's side: A^T w with (A A^T + rho) w = y - A v.
+
+        With weights A stands for W^1/2 A.
+        """
+        operator, weights, last = self.problem.operator, self.problem.weights, self.correction
+        root = 1.0 if weights is None else weights.sqrt()
+
+        def system(w: Tensor) -> Tensor:
+            return root * operator.forward(operator.adjoint(root * w)) + rho * w
+
+        missing = -root * self.problem.residual(v)
+        w, r = torch.zeros_like(missing), missing
+        if last is not None:  # again, as far along it as is best
+            seen = system(last)
+            curvature = dot(last, seen)
+            length = torch.where(curvature > 0, dot(last, missing) / curvature, curvature)
+            w, r = length * last, missing - length * seen
+        p = precondition(r)
+        tolerance, y = self.settings.cg_tolerance, root * self.problem.measurement
+        cg = ConjugateGradients(
+            system, y, w, tolerance, precondition, {"x": w, "r": r, "p": p, "rs": dot(r, p)}
+        )
+        w = cg.run(self.iterations)
+        if self.settings.cg_warm_start:
+            self.correction = w
+        return operator.adjoint(root * w)
+
     @property
     def state(self) -> dict[str, Tensor]:
         """What the next call begins with; part of a solver's state."""
-        return {} if self.correction is None else {"correction": self.correction}
+        return {} if self.correction is None else {self.memory: self.correction}
 
     def _coupled(self, v: Tensor, rho: Tensor | float) -> Tensor:
         """The slices together; they share one rho, as slices of a slab are about equally noisy."""
@@ -175,7 +221,7 @@ class DataStep:
             near.joined(lambda x: self.normal(x) + shared * near.apply(x)),
             near.join(self.back_projection + shared * v),
             start=near.join(near.solve(v)),
-            iterations=settings.cg_iterations,
+            iterations=self.iterations,
             tolerance=settings.cg_tolerance,
             precondition=near.joined(precondition),
         )

@@ -42,7 +42,10 @@ class ProximalFit(DataStep):
     def __init__(self, problem: Problem, settings: DdsSettings) -> None:
         # From z every time: what keeps the image near it is that the steps are few.
         from_z = DataStepSettings(
-            cg_iterations=settings.dds_iterations, cg_tolerance=CG_TOLERANCE, cg_warm_start=False
+            cg_iterations=settings.dds_iterations,
+            cg_tolerance=CG_TOLERANCE,
+            cg_warm_start=False,
+            preconditioner="none",
         )
         super().__init__(problem, from_z)
         noise = torch.as_tensor(problem.noise_sigma, dtype=problem.measurement.dtype)

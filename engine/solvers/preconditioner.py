@@ -1,9 +1,14 @@
-"""A circulant preconditioner for the data step: one division in Fourier space.
+"""Preconditioners for the data step of a CT scan: one division in Fourier space each.
 
-A^T A of a CT scan is nearly a convolution (with 1/r, weighted by the directions seen). The
-circulant matrix closest to a Toeplitz one (T. Chan 1988) folds its kernel, tapered linearly,
-onto the image grid. Limited-angle scans leave a wedge of frequencies unseen; a floor keeps
-the preconditioner from amplifying them.
+On the image's side: A^T A of a CT scan is nearly a convolution (with 1/r, weighted by the
+directions seen). The circulant matrix closest to a Toeplitz one (T. Chan 1988) folds its kernel,
+tapered linearly, onto the image grid. Limited-angle scans leave a wedge of frequencies unseen; a
+floor keeps the preconditioner from amplifying them.
+
+On the measurement's side: A A^T couples a ray to itself, in proportion to its length, and to the
+rays that it crosses. Two views an angle t apart see the same of a body that is D bins wide up to
+the frequency 1 / (D t), so that A A^T is the larger the further a frequency lies below it. Its
+approximate inverse is a ramp filter which knows how many views there are.
 """
 
 from __future__ import annotations
@@ -12,7 +17,10 @@ import torch
 from torch import Tensor
 
 from engine.errors import RequestError
+from engine.physics.operator import Operator
 from engine.solvers.cg import LinearMap
+
+SHORTEST_RAY = 1e-3  # of the longest: rays that hardly touch the image count as this
 
 
 def toeplitz_kernel(normal: LinearMap, like: Tensor) -> Tensor:
@@ -56,3 +64,38 @@ def circulant_solve(eigenvalues: Tensor, rho: Tensor | float) -> LinearMap:
         return torch.fft.irfft2(torch.fft.rfft2(r) * inverse, s=r.shape[-2:])
 
     return solve
+
+
+class RayFilter:
+    """An approximate inverse of W^1/2 A A^T W^1/2 + rho, view by view.
+
+    ``own`` is about the diagonal of A A^T: with linear interpolation the squared weights of a
+    ray add up to its length times the pixel size, within a third. ``overlap`` is how many times
+    as large a smooth sinogram finds A A^T, frequency by frequency.
+    """
+
+    def __init__(self, operator: Operator, weights: Tensor | None) -> None:
+        geometry = operator.geometry
+        if geometry is None:
+            raise RequestError("--preconditioner ramp works on CT scans only.")
+        image = torch.ones((1, *operator.image_shape), device=operator.device)
+        own = geometry.pixel_mm * operator.forward(image)
+        own = own if weights is None else own * weights
+        self.own = own.clamp_min(SHORTEST_RAY * float(own.max()))
+        bins, angles = geometry.detectors, geometry.angles_rad
+        step = (max(angles) - min(angles)) / max(len(angles) - 1, 1)
+        frequency = torch.fft.rfftfreq(2 * bins, device=own.device, dtype=own.dtype)
+        # A body fills about half of the detector; below one period there is nothing to tell apart.
+        self.overlap = 2 / (bins * step * (frequency + 1 / bins)) if step else 0 * frequency
+
+    def solve(self, rho: Tensor | float) -> LinearMap:
+        scale, bins = (self.own + rho).rsqrt(), self.own.shape[-1]
+        mean = self.own.mean((1, 2, 3), keepdim=True)
+        gain = (mean + rho) / (mean * (1 + self.overlap) + rho)
+
+        def solve(r: Tensor) -> Tensor:
+            # twice as long, so that one end of the detector does not reach the other
+            spectrum = torch.fft.rfft(scale * r, n=2 * bins) * gain
+            return scale * torch.fft.irfft(spectrum, n=2 * bins)[..., :bins]
+
+        return solve

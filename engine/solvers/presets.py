@@ -66,6 +66,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
         return common | {
             "cg_iterations": 50,
             "cg_warm_start": False,
+            "preconditioner": "none",
             "rho": 0.0,
             "clip_init": True,
             "symmetry": False,

@@ -29,7 +29,7 @@ PHANTOM_SEED: Final = 7
 SIZE: Final = 128
 CONTRAST_HU: Final = 50.0
 NOISE: Final = 0.004  # SD of a line integral
-SETTINGS: Final = {"nfe": 30, "cg_iterations": 40}
+SETTINGS: Final = {"nfe": 30, "cg_iterations": 40, "preconditioner": "none"}
 RING_PX: Final = 4.0  # width of the surroundings a lesion is compared with
 
 Progress = Callable[[float, str], None]

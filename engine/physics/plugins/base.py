@@ -21,6 +21,7 @@ class PluginOperator(Operator):
     not depend on who projects.
     """
 
+    geometry: CTGeometry
     backend: str
     projector: str
 

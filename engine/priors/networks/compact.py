@@ -108,6 +108,11 @@ def full_precision(x: Tensor) -> torch.autocast:
     return torch.autocast(x.device.type, enabled=False)
 
 
+def silu(fresh: Tensor) -> Tensor:
+    """F.silu of a map nobody else holds, in its own memory where no gradient needs it."""
+    return F.silu(fresh, inplace=not torch.is_grad_enabled())
+
+
 class ResidualBlock(nn.Module):
     """x + conv(silu(norm(conv(silu(norm x))) * (1 + scale) + shift)), scale and shift by noise."""
 
@@ -120,12 +125,14 @@ class ResidualBlock(nn.Module):
         self.conv1 = zeroed(nn.Conv2d(channels, channels, 3, padding=1))
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
-        h = self.conv0(F.silu(self.norm0(x)))
+        h = self.conv0(silu(self.norm0(x)))
         with full_precision(x):
             affine = self.affine(embedding).to(h.dtype)
         scale, shift = affine[:, :, None, None].chunk(2, dim=1)
-        h = F.silu(torch.addcmul(shift, self.norm1(h), 1 + scale))
-        return x + self.conv1(h)
+        h = self.norm1(h)
+        h = silu(torch.addcmul(shift, h, 1 + scale, out=None if torch.is_grad_enabled() else h))
+        h = self.conv1(h)
+        return x + h if torch.is_grad_enabled() else h.add_(x)
 
 
 class Attention(nn.Module):
@@ -243,13 +250,19 @@ class CompactUNet(nn.Module):
             h = level(h, embedding)
             if i < len(self.down):
                 skips.append(h)
-                h = self.down[i](F.pixel_unshuffle(h, 2))
+                h = fold_and_mix(h, self.down[i])
         for i in reversed(range(len(self.decoder))):
             h = F.pixel_shuffle(self.up[i](h), 2)
             h = self.fuse[i](torch.cat([h, skips[i]], dim=1))
             h = self.decoder[i](h, embedding)
-        h = self.head(F.silu(self.norm(h)))
+        h = self.head(silu(self.norm(h)))
         return F.pixel_shuffle(h, self.unshuffle)
+
+
+def fold_and_mix(x: Tensor, mix: nn.Module) -> Tensor:
+    """The 1 x 1 convolution ``mix`` of x folded 2 x 2 into channels: one of 2 x 2 with stride 2."""
+    assert isinstance(mix, nn.Conv2d)
+    return F.conv2d(x, mix.weight.reshape(mix.out_channels, -1, 2, 2), mix.bias, stride=2)
 
 
 PHASE_BLOCK = 8
