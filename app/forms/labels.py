@@ -75,7 +75,12 @@ LABELS = {
 
 # Symbols people read faster than the file's spelling.
 UNITS = {"deg": "°", "1/mm": "mm⁻¹"}
-CHOICES = {"ccw": "counter-clockwise", "cw": "clockwise", "sh": "homogenized (sh)"}
+CHOICES = {
+    "auto": AUTOMATIC,
+    "ccw": "counter-clockwise",
+    "cw": "clockwise",
+    "sh": "homogenized (sh)",
+}
 
 
 BLANKS = {"photons": "no noise"}  # what an empty field means, where it is not 'automatic'

@@ -81,7 +81,7 @@ class RayFilter:
         image = torch.ones((1, *operator.image_shape), device=operator.device)
         own = geometry.pixel_mm * operator.forward(image)
         own = own if weights is None else own * weights
-        self.own = own.clamp_min(SHORTEST_RAY * float(own.max()))
+        self.own = own.maximum(SHORTEST_RAY * own.amax((1, 2, 3), keepdim=True))
         bins, angles = geometry.detectors, geometry.angles_rad
         step = (max(angles) - min(angles)) / max(len(angles) - 1, 1)
         frequency = torch.fft.rfftfreq(2 * bins, device=own.device, dtype=own.dtype)
