@@ -201,7 +201,7 @@ class DataStep:
         )
         w = cg.run(self.iterations)
         if self.settings.cg_warm_start:
-            self.correction = w
+            self.correction = w.contiguous()  # of several slices it is not, and files want it so
         return operator.adjoint(root * w)
 
     @property

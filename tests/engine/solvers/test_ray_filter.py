@@ -97,6 +97,7 @@ def test_it_goes_on_where_it_stopped_also_after_a_resume():
     exact = DataStep(problem, DataStepSettings(rho=settings.rho, **EXACT))(v, 1.0)
     step = DataStep(problem, settings)
     first = relative(step(v, 1.0), exact)
+    assert all(value.is_contiguous() for value in step.state.values()), "as checkpoints need it"
     resumed = DataStep(problem, settings, step.state)
     second = step(v, 1.0)
     assert relative(second, exact) < 0.9 * first
