@@ -135,6 +135,15 @@ class CTGeometry:
 
     # -- serialisation -----------------------------------------------------------------------
 
+    def leaves_a_wedge(self) -> bool:
+        """Whether a range of directions is not seen: one gap is three times as wide as an even one.
+
+        Opposite views see the same directions, so that they are counted up to 180 degrees.
+        """
+        directions = np.sort(np.mod(self.angles_rad, np.pi))
+        gaps = np.diff(directions, append=directions[0] + np.pi)
+        return bool(gaps.max() > 3 * np.pi / self.views)
+
     def to_dict(self) -> dict[str, Any]:
         """JSON-able values; ``from_dict`` gives back an equal geometry."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}

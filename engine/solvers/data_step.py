@@ -69,7 +69,7 @@ class DataStepSettings(Settings):
         "auto",
         "'ramp' filters the views as FBP does and suits few of them; 'filtered' divides by the "
         "operator's own spectrum and suits limited angles. Both converge in fewer steps to the "
-        "same image. 'auto' is ramp for CT; slices coupled along z do without it.",
+        "same image. 'auto' is the one that suits the scan; slices coupled along z have no ramp.",
         choices=("auto", "none", "ramp", "filtered"),
     )
     preconditioner_floor: float = setting(
@@ -111,9 +111,10 @@ class DataStep:
         self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
         self.eigenvalues: Tensor | None = None
         self.rays: RayFilter | None = None
-        kind = settings.preconditioner
+        kind, geometry = settings.preconditioner, problem.operator.geometry
         if kind == "auto":
-            kind = "ramp" if problem.operator.geometry else "none"
+            suited = "filtered" if geometry and geometry.leaves_a_wedge() else "ramp"
+            kind = suited if geometry else "none"
         if kind == "filtered":
             self.eigenvalues = circulant_eigenvalues(
                 self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor

@@ -122,3 +122,28 @@ def test_a_detector_in_front_of_the_centre_is_refused():
 def test_the_angular_range_is_between_0_and_360_degrees(span):
     with pytest.raises(RequestError, match="angular range"):
         CTGeometry.sparse_view(3, span)
+
+
+@pytest.mark.parametrize(
+    ("views", "degrees", "wedge"),
+    [
+        (90, 90.0, True),
+        (75, 150.0, True),
+        (20, 180.0, False),
+        (40, 360.0, False),
+        (41, 360.0, False),
+        (200, 200.0, False),
+        (3, 180.0, False),
+        (1, 180.0, False),
+    ],
+)
+def test_a_scan_knows_whether_it_leaves_a_wedge_unseen(views, degrees, wedge):
+    assert CTGeometry.sparse_view(views, degrees, size=32).leaves_a_wedge() is wedge
+
+
+def test_a_wedge_is_found_whatever_the_order_of_the_views():
+    angles = np.deg2rad([80, 10, 200, 40, 250, 20, 60, 0, 50, 30])
+    geometry = dataclasses.replace(
+        CTGeometry.sparse_view(10, 90.0, size=32), angles_rad=tuple(angles)
+    )
+    assert geometry.leaves_a_wedge()

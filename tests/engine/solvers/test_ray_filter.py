@@ -73,6 +73,9 @@ def test_ten_filtered_steps_come_further_than_fifteen_plain_ones():
 def test_ct_takes_it_without_being_asked_and_nothing_else_does():
     problem, _ = few_views()
     assert DataStep(problem, DataStepSettings()).rays is not None
+    limited = DataStep(limited_angle_problem()[0], DataStepSettings())
+    assert limited.rays is None
+    assert limited.eigenvalues is not None
     assert DataStep(problem, DataStepSettings(preconditioner="filtered")).rays is None
     assert DataStep(problem, DataStepSettings(couple_z=1.0)).rays is None
     other = dense_problem()
