@@ -113,8 +113,9 @@ class DataStep:
         self.rays: RayFilter | None = None
         kind, geometry = settings.preconditioner, problem.operator.geometry
         if kind == "auto":
-            suited = "filtered" if geometry and geometry.leaves_a_wedge() else "ramp"
-            kind = suited if geometry else "none"
+            kind = "none"
+            if geometry is not None:
+                kind = "filtered" if geometry.leaves_a_wedge() else "ramp"
         if kind == "filtered":
             self.eigenvalues = circulant_eigenvalues(
                 self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor
