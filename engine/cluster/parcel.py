@@ -7,7 +7,6 @@ system matrix is not sent: a worker builds it from the geometry, once.
 from __future__ import annotations
 
 import dataclasses
-import io
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from torch import Tensor
 
 from engine.data.shared_record import REMOVED
-from engine.physics.ct import CTOperator
 from engine.problem import Problem
 from engine.volume.batches import Batch
 from engine.volume.plan import VolumePlan
@@ -32,9 +30,7 @@ class Parcel:
     prior_sha256: str
 
     def pack(self) -> bytes:
-        stream = io.BytesIO()
-        _Pickler(stream, protocol=5).dump(self)
-        return stream.getvalue()
+        return pickle.dumps(self, protocol=5)
 
     @staticmethod
     def unpack(content: bytes) -> Parcel:
@@ -42,14 +38,6 @@ class Parcel:
         parcel = pickle.loads(content)
         assert isinstance(parcel, Parcel)
         return parcel
-
-
-class _Pickler(pickle.Pickler):
-    def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, CTOperator):
-            made_of = (value.geometry, "cpu", value.dtype, value.filter_name, value.weighting)
-            return CTOperator, made_of
-        return NotImplemented
 
 
 def make_parcel(

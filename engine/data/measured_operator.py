@@ -12,25 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.physics.operator import Operator
+from engine.physics.operator import Operator, WrappedOperator
 from engine.priors.prior import IntensityMap
 
 
-class MeasuredCT(Operator):
+class MeasuredCT(WrappedOperator):
     """``operator`` with pseudo_inverse(y) = FBP(y + c A 1) - c, where -c is air."""
 
     def __init__(self, operator: Operator, intensity: IntensityMap) -> None:
-        self.operator = operator
-        self.image_shape = operator.image_shape
-        self.measurement_shape = operator.measurement_shape
+        super().__init__(operator)
         self.air = -(1000 + intensity.offset) / intensity.scale
         self.lengths = operator.forward(torch.ones(1, *self.image_shape, device=operator.device))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.operator.forward(x)
-
-    def adjoint(self, y: Tensor) -> Tensor:
-        return self.operator.adjoint(y)
 
     def pseudo_inverse(self, y: Tensor) -> Tensor:
         return self.operator.pseudo_inverse(y - self.air * self.lengths.to(y)) + self.air
@@ -39,10 +31,6 @@ class MeasuredCT(Operator):
         return {**self.operator.describe(), "fbp_of": "attenuation"}
 
     def to(self, device: torch.device | str) -> MeasuredCT:
-        self.operator = self.operator.to(device)
+        super().to(device)
         self.lengths = self.lengths.to(device)
         return self
-
-    @property
-    def device(self) -> torch.device:
-        return self.operator.device

@@ -55,6 +55,7 @@ class ConvolutionOperator(Operator):
     argmin ||A x - y||^2 + rho ||x - v||^2 = v + A^T (A A^T + rho)^-1 (y - A v).
     """
 
+    is_scan = False
     _device = torch.device("cpu")
 
     @property

@@ -39,6 +39,7 @@ class CTOperator(Operator):
     """
 
     geometry: CTGeometry
+    part = "view"
 
     def __init__(
         self,
@@ -64,6 +65,11 @@ class CTOperator(Operator):
         self._adjoint = _sparse_tensor(matrix.adjoint)
         self._device = torch.device("cpu")
         self.to(device)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sent elsewhere as its recipe: the matrix is larger than all images, and soon built."""
+        made_of = (self.geometry, "cpu", self.dtype, self.filter_name, self.weighting)
+        return CTOperator, made_of
 
     @property
     def device(self) -> torch.device:

@@ -28,6 +28,8 @@ class _CartesianMRI(Operator):
     """What both operators share: the mask and its bookkeeping."""
 
     kind: str
+    part, part_axis = "line", -1
+    inverse_is_stable = True
 
     def __init__(self, mask: SamplingMask, shape: tuple[int, int]) -> None:
         height, width = shape
@@ -43,6 +45,9 @@ class _CartesianMRI(Operator):
     @property
     def device(self) -> torch.device:
         return self._sampled.device
+
+    def sampled(self) -> Tensor:
+        return self._sampled
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -65,6 +70,7 @@ class SingleCoilMRI(_CartesianMRI):
     """
 
     kind = "mri-single-coil"
+    is_projection = True
 
     def __init__(self, mask: SamplingMask, shape: tuple[int, int]) -> None:
         super().__init__(mask, shape)
@@ -153,6 +159,11 @@ class MultiCoilMRI(_CartesianMRI):
     def adjoint(self, y: Tensor) -> Tensor:
         coil_images = centred_ifft2(to_complex(y) * self._sampled)
         return to_channels((self.maps.conj() * coil_images).sum(dim=1, keepdim=True))
+
+    def support(self) -> Tensor | None:
+        """Where some coil sees the image; maps that are zero nowhere have no such place."""
+        seen = self.maps.abs().square().sum(dim=1, keepdim=True) > 0
+        return None if bool(seen.all()) else seen
 
     def pseudo_inverse(self, y: Tensor) -> Tensor:
         """Zero-filled coil combination: the adjoint over sum |S|^2."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,20 @@ class Operator(ABC):
     image_shape : (C, H, W)
     measurement_shape : (M, P, Q)
     geometry : of a CT scan, whose measurement is (1, views, detectors); None of anything else
+    part, part_axis : what a measurement consists of, and along which of its axes
+    is_scan : whether it measures as a scanner does; a blurred image is none
+    inverse_is_stable : A^+ amplifies noise by little, so that it may be applied exactly
+    is_projection : its singular values are 0 and 1
     """
 
     image_shape: tuple[int, int, int]
     measurement_shape: tuple[int, int, int]
     geometry: CTGeometry | None = None
+    part: str = "row"
+    part_axis: int = -2
+    is_scan: bool = True
+    inverse_is_stable: bool = False
+    is_projection: bool = False
     _norm: float | None = None
 
     @abstractmethod
@@ -55,6 +65,14 @@ class Operator(ABC):
         """The operator of slice ``i`` of the batch alone, where slices are measured differently."""
         return self
 
+    def sampled(self) -> Tensor | None:
+        """Which numbers of a measurement are measured, broadcast to it; None: all."""
+        return None
+
+    def support(self) -> Tensor | None:
+        """1 where the scan sees the image, 0 elsewhere, ``[B or 1, 1, H, W]``; None: everywhere."""
+        return None
+
     def proximal(
         self, y: Tensor, v: Tensor, rho: Tensor | float, weights: Tensor | None = None
     ) -> Tensor | None:
@@ -75,3 +93,56 @@ class Operator(ABC):
     @property
     def device(self) -> torch.device:
         return torch.device("cpu")
+
+
+class WrappedOperator(Operator):
+    """Another operator, asked for everything that a subclass does not change."""
+
+    FORWARDED = (
+        *("image_shape", "measurement_shape", "geometry", "part", "part_axis"),
+        *("is_scan", "inverse_is_stable", "is_projection"),
+    )
+
+    def __init__(self, operator: Operator) -> None:
+        self.operator = operator
+        for name in self.FORWARDED:
+            setattr(self, name, getattr(operator, name))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.operator.forward(x)
+
+    def adjoint(self, y: Tensor) -> Tensor:
+        return self.operator.adjoint(y)
+
+    def pseudo_inverse(self, y: Tensor) -> Tensor:
+        return self.operator.pseudo_inverse(y)
+
+    def describe(self) -> dict[str, Any]:
+        return self.operator.describe()
+
+    def to(self, device: torch.device | str) -> Operator:
+        self.operator = self.operator.to(device)
+        return self
+
+    def of_slice(self, i: int) -> Operator:
+        one = copy.copy(self)
+        one.operator = self.operator.of_slice(i)
+        return one
+
+    def sampled(self) -> Tensor | None:
+        return self.operator.sampled()
+
+    def support(self) -> Tensor | None:
+        return self.operator.support()
+
+    def proximal(
+        self, y: Tensor, v: Tensor, rho: Tensor | float, weights: Tensor | None = None
+    ) -> Tensor | None:
+        return self.operator.proximal(y, v, rho, weights)
+
+    def norm(self, iterations: int = 30) -> float:
+        return self.operator.norm(iterations)
+
+    @property
+    def device(self) -> torch.device:
+        return self.operator.device

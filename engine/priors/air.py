@@ -12,7 +12,6 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.physics.ct import CTOperator
 from engine.physics.units import noise_scale
 from engine.priors.prior import Prior
 from engine.problem import Problem
@@ -41,7 +40,7 @@ class AirShifted(Prior):
 def with_air(prior: Prior, problem: Problem) -> Prior:
     """The prior, shifted in the air around the patient if it needs that."""
     lowest = prior.info.details.get("lowest_hu")
-    if lowest is None or lowest <= AIR_HU or not isinstance(problem.operator, CTOperator):
+    if lowest is None or lowest <= AIR_HU or problem.operator.geometry is None:
         return prior
     step = (AIR_HU - lowest) / problem.intensity.scale
     return AirShifted(prior, step * air_mask(problem))

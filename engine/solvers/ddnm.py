@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.problem import Problem
 from engine.random import Generators, normal_like
 from engine.settings import setting
@@ -45,13 +44,13 @@ class Ddnm(DdimSolver):
     def data_fit(  # type: ignore[override]
         self, problem: Problem, settings: DdnmSettings
     ) -> Callable[[Tensor], Tensor]:
-        """Of an MRI scan A^+ is exact: the data step at rho = 0, CG from z for several coils.
+        """Where A^+ is stable, as in MRI, it is exact: the data step at rho = 0.
 
         Elsewhere, where an exact inverse would amplify noise without bound, it is SIRT. That
         is linear: k steps from z towards y are z + SIRT_k(y - A z) from zero.
         """
         count = settings.pinv_iterations
-        if isinstance(problem.operator, SingleCoilMRI | MultiCoilMRI):
+        if problem.operator.inverse_is_stable:
             project = DataStep(
                 problem,
                 DataStepSettings(

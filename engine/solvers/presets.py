@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from engine.errors import RequestError
-from engine.physics.blur import ConvolutionOperator
 from engine.problem import Problem
 
 # rho = 1e-5 / sigma^2 in the published code, whose back-projection is scaled by pi / (2 views)
@@ -48,7 +47,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
         return {}
     if name in BUDGETS:
         return dict(BUDGETS[name].get(solver, {}))
-    if name in PRESETS and isinstance(problem.operator, ConvolutionOperator):
+    if name in PRESETS and not problem.operator.is_scan:
         raise RequestError(f"--preset {name} is for scans, not for a blurred or reduced image.")
     is_ct = problem.modality == "CT"
     common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}

@@ -14,7 +14,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.problem import Problem
 
 # How seldom the true image may be accused wrongly, on each side.
@@ -83,16 +82,15 @@ def certify(
 def measured_where(problem: Problem, weights: Tensor | None) -> Tensor:
     """True for every number of the measurement that was measured."""
     shown = torch.ones_like(problem.measurement, dtype=torch.bool)
-    if isinstance(problem.operator, SingleCoilMRI | MultiCoilMRI):
-        shown = shown & problem.operator.mask.to_tensor().to(shown.device, torch.bool)
+    sampled = problem.operator.sampled()
+    if sampled is not None:
+        shown = shown & sampled.to(shown.device)
     return shown if weights is None else shown & (weights > 0)
 
 
 def parts_of(problem: Problem) -> tuple[str, int]:
     """What the measurement consists of, and along which axis of ``[M, P, Q]``."""
-    if isinstance(problem.operator, SingleCoilMRI | MultiCoilMRI):
-        return "line", -1
-    return ("view" if problem.operator.describe().get("kind") == "ct" else "row"), -2
+    return problem.operator.part, problem.operator.part_axis
 
 
 Sums = tuple[list[float], list[float], list[float]]  # residual, size and count of every part

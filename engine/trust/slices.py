@@ -18,7 +18,6 @@ from engine.errors import DualscopeError, RequestError
 from engine.frames import frame_of, pictures_in, pictures_of, plane_unit
 from engine.iteration import Iteration
 from engine.job import Prepared, prepare
-from engine.physics.mri import MultiCoilMRI
 from engine.problem import Problem
 from engine.rebuild import Rebuilder, only
 from engine.run import RunControl
@@ -84,10 +83,7 @@ def open_slice(record_path: Path, job: dict[str, Any], number: int) -> OneSlice:
 
 
 def _problem_of(problem: Problem, index: int) -> Problem:
-    operator = problem.operator
-    if isinstance(operator, MultiCoilMRI):
-        operator = operator.of_slice(index)
-    return dataclasses.replace(only(problem, index), operator=operator)
+    return dataclasses.replace(only(problem, index), operator=problem.operator.of_slice(index))
 
 
 def split(run: OneSlice, control: RunControl, progress: Progress) -> Answer | None:

@@ -21,7 +21,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.physics.mri import SingleCoilMRI
 from engine.priors.air import AIR_HU
 from engine.problem import Problem
 from engine.solvers.cg import CHECK_EVERY, ConjugateGradients, dot
@@ -88,7 +87,7 @@ class Splitter:
 
     def _penalty(self, image: Tensor, floor: float, signal: float | None) -> Tensor:
         problem = self.problem
-        if isinstance(problem.operator, SingleCoilMRI):
+        if problem.operator.is_projection:
             # Its singular values are 0 and 1: the projection itself, whatever the noise.
             return image.new_zeros(len(image), 1, 1, 1)
         noise = torch.as_tensor(problem.noise_sigma).to(image)

@@ -24,6 +24,7 @@ class PluginOperator(Operator):
     geometry: CTGeometry
     backend: str
     projector: str
+    part = "view"
 
     def __init__(
         self,
