@@ -26,6 +26,7 @@ class Problem:
     intensity: IntensityMap
     modality: str  # 'CT' or 'MR'
     noise_sigma: Tensor | float = 0.0  # SD of the noise in `measurement`; [B, 1, 1, 1] if many
+    noise_origin: str = ""  # how the noise is known: given, measured, estimated, simulated
     weights: Tensor | None = None  # statistical weights W, the shape of `measurement`
     reference: Tensor | None = None
     pixel_mm: tuple[float, float] | None = None  # (row, column) spacing

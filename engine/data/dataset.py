@@ -97,6 +97,15 @@ class Dataset(ABC):
     def add_fact(self, name: str, value: object, origin: str) -> None:
         self.facts.append(Fact(name, str(value), origin))
 
+    def say(self, name: str, value: object, origin: str) -> None:
+        """A fact that a later problem of the same data replaces."""
+        self.facts = [fact for fact in self.facts if fact.name != name]
+        self.add_fact(name, value, origin)
+
+    def warn(self, sentence: str) -> None:
+        if sentence not in self.warnings:
+            self.warnings.append(sentence)
+
     def sha256(self) -> str:
         """Of the files' contents, in order; computed when first asked for.
 

@@ -17,6 +17,7 @@ from engine.data.dataset import Dataset
 from engine.data.geometry_check import Proposal, check_geometry
 from engine.data.input_options import InputOptions
 from engine.data.line_integrals import Rows
+from engine.data.line_noise import LineNoise, declared_noise, estimated_noise
 from engine.data.measured_operator import MeasuredCT
 from engine.data.scan_geometry import GeometryNeeded, Layout, Scan, layout
 from engine.data.sidecar import Described
@@ -25,14 +26,17 @@ from engine.errors import RequestError
 from engine.physics.fbp import fbp
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins import make_ct_operator
-from engine.physics.units import MU_WATER_PER_MM, normalise_line_integrals
+from engine.physics.units import MU_WATER_PER_MM, noise_scale, normalise_line_integrals
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 from engine.settings import option_name
 
 __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
-HONOURED = {"views", "angular_range", "start_angle", "fbp_filter", "backend"}
+HONOURED = {
+    *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
+    *("photons", "electronic_noise", "gaussian_noise", "weighted"),
+}
 MOST_DEAD = 0.1  # of the detector bins; more is not a scan to be mended
 Opener = Callable[[InputOptions], Dataset]
 
@@ -126,12 +130,17 @@ class SinogramDataset(Dataset):
         )
         measured = [self._measured(number) for number in numbers]
         y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
+        noise = self._noise([values for values, _ in measured], settings)
+        sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
+        self.say("noise", noise.words, noise.origin)
         return Problem(
             operator=operator,
             measurement=normalise_line_integrals(y, operator.lengths, intensity, self.mu_water),
             intensity=intensity,
             modality="CT",
-            weights=_weights([dead for _, dead in measured], y),
+            noise_sigma=sigma,
+            noise_origin=noise.origin,
+            weights=_alive(weights, [dead for _, dead in measured], y),
             pixel_mm=(geometry.pixel_mm, geometry.pixel_mm),
             slices=tuple(numbers),
             provenance={
@@ -139,8 +148,19 @@ class SinogramDataset(Dataset):
                 "measured_views": self.geometry.views,
                 "kept_views": kept.tolist(),
                 "mu_water_per_mm": self.mu_water,
+                "noise": noise.to_dict(),
             },
         )
+
+    def _noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
+        """The noise that was declared, or else what the data say of it."""
+        noise = declared_noise(asked) or estimated_noise(slices)
+        if not noise.known:
+            self.warn(
+                "The noise of this scan is not known, for there are too few rays to estimate it: "
+                "give --photons or --gaussian-noise, or the methods take it for noise-free."
+            )
+        return noise
 
     def _measured(self, number: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """A slice with its dead bins filled in, and which bins those were."""
@@ -241,9 +261,9 @@ def _binned_dead(dead: NDArray[np.bool_], binning: int) -> NDArray[np.bool_]:
     return np.asarray(dead[: kept * binning].reshape(kept, binning).any(axis=1))
 
 
-def _weights(dead: list[NDArray[np.bool_]], y: Tensor) -> Tensor | None:
-    """1 for every ray, 0 where the detector bin is dead; None when none is."""
+def _alive(weights: Tensor | None, dead: list[NDArray[np.bool_]], y: Tensor) -> Tensor | None:
+    """The weights without dead detector bins; None when every ray has weight 1."""
     if not any(one.any() for one in dead):
-        return None
-    alive = torch.from_numpy(~np.stack(dead)).to(y.dtype)
-    return alive[:, None, None, :].expand_as(y).contiguous()
+        return weights
+    alive = torch.from_numpy(~np.stack(dead)).to(y.dtype)[:, None, None, :].expand_as(y)
+    return alive.contiguous() if weights is None else weights * alive
