@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pydicom
 
 Vector = tuple[float, float, float]
+Verdict = Literal["good", "corrected", "doubtful", "blocking"]
 Stamp = tuple[int, int] | None  # size and time of a file; None when it cannot be seen
 
 
@@ -35,6 +36,20 @@ class Fact:
     name: str
     value: str
     origin: str
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of what was looked at before a run, and what came of it.
+
+    ``verdict``: 'good'; 'corrected' (the sentence says how); 'doubtful' (it can be run, and the
+    sentence says what may be wrong); 'blocking' (it cannot, and ``fix`` says what to do).
+    """
+
+    name: str
+    verdict: Verdict
+    sentence: str
+    fix: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,7 @@ class Dataset(ABC):
     files : what it was read from, in reading order; its hash identifies the input
     image_size : (rows, columns) of a reconstructed slice
     pixel_mm : (row, column) spacing of it
+    checks : what was looked at before a run: the integrity of the input and its units
     placements : one per slice, when the input says where its slices are
     headers : gives the DICOM header of a slice (without pixels), when there is one
     """
@@ -86,6 +102,7 @@ class Dataset(ABC):
     files: tuple[Path, ...] = ()
     facts: list[Fact] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
     placements: tuple[Placement, ...] | None = None
     headers: Callable[[int], pydicom.Dataset] | None = None
     opened: tuple[Stamp, ...] = ()  # of the files, when they were opened
@@ -101,6 +118,11 @@ class Dataset(ABC):
         """A fact that a later problem of the same data replaces."""
         self.facts = [fact for fact in self.facts if fact.name != name]
         self.add_fact(name, value, origin)
+
+    def check(self, name: str, verdict: Verdict, sentence: str, fix: str = "") -> None:
+        """A line of the list of checks; replaces an earlier one of the same name."""
+        self.checks = [check for check in self.checks if check.name != name]
+        self.checks.append(Check(name, verdict, sentence, fix))
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:

@@ -43,6 +43,8 @@ class RunRecord:
     history: list[dict[str, Any]] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     metrics: dict[str, dict[str, float]] = field(default_factory=dict)
+    # sentences about the result, by what they are about: 'noise', 'prior', ...
+    verdicts: dict[str, str] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
     result_sha256: str = ""  # of the image; records of older versions have none
     threads: int = 0  # of the processor: sums in another order have other bits; 0 if not known
