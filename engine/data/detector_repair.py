@@ -3,9 +3,9 @@
 - Air: bins at the ends of the detector that see nothing read zero in every view.
 - Bad pixels: values that stick out of their neighbours are found and filled in.
 - Rings: a bin that always reads too much makes a ring. Sorted by size, the values of
-  neighbouring bins are nearly the same function of their rank whatever the object, so a median
-  across the bins at equal rank leaves the object and drops what only one bin has
-  (N. T. Vo, R. C. Atwood, M. Drakopoulos, Opt. Express 26 (2018) 28396).
+  neighbouring bins are nearly the same function of their rank whatever the object, so what a
+  bin has beyond their median is its own error (sorting: N. T. Vo, R. C. Atwood,
+  M. Drakopoulos, Opt. Express 26 (2018) 28396).
 - Beam hardening: a polynomial of the line integral.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.interpolate import interp1d
 from scipy.ndimage import median_filter, rank_filter, uniform_filter, uniform_filter1d
 
 from engine.data.input_options import InputOptions
@@ -31,6 +32,7 @@ LEAST = 0.02  # of a line integral: less than this is never called bad
 SHARE_OF_VIEWS = 0.3  # a bin bad in more of its views is bad in all
 MOST_BAD = 0.2  # of all values; more is not a detector to be mended
 MOST_TERMS = 8
+RANK_PARTS = 4  # of the ranks, between which a bin's error changes smoothly
 
 
 @dataclass(frozen=True)
@@ -170,10 +172,21 @@ def fill_in(values: Lines, bad: Mask) -> Lines:
 
 
 def without_rings(values: Lines, window: int) -> Lines:
-    """The median across bins of equal rank, put back at every value's own place."""
+    """What a bin has beyond the median across bins of equal rank, as a slow function of rank.
+
+    Slow, because a bin's error depends at most smoothly on what it measures; noise and small
+    things in the object do not, and are left alone.
+    """
     order = np.argsort(values, axis=0, kind="stable")
     ranked = np.take_along_axis(values, order, axis=0)
-    smooth = median_filter(ranked, size=(1, window | 1), mode="nearest")
+    beyond = ranked - median_filter(ranked, size=(1, window | 1), mode="nearest")
+    parts = np.array_split(np.arange(len(values)), min(RANK_PARTS, len(values)))
+    centres = np.array([part.mean() for part in parts])
+    levels = np.stack([np.median(beyond[part], axis=0) for part in parts])
+    if len(parts) > 1:
+        levels = interp1d(
+            centres, levels, axis=0, bounds_error=False, fill_value=(levels[0], levels[-1])
+        )(np.arange(len(values)))
     back = np.empty_like(values)
-    np.put_along_axis(back, order, smooth, axis=0)
+    np.put_along_axis(back, order, (ranked - levels).astype(values.dtype), axis=0)
     return back

@@ -83,6 +83,10 @@ class SinogramDataset(Dataset):
         mu = fbp(y, self.geometry, "hann")
         return (1000 * (mu[0, 0] / self.mu_water - 1)).numpy()
 
+    def uncorrected(self) -> SinogramDataset:
+        """The same scan as the detector wrote it: without repairs, in the same units."""
+        return replace(self, repair=Repair(scale=self.repair.scale))
+
     def with_changes(self, **changes: Any) -> SinogramDataset:
         """The same file read with other options, e.g. ``scan_flip=True``."""
         changed = self.reopen(replace(self.options, **changes))
@@ -252,13 +256,13 @@ class SinogramDataset(Dataset):
         self._look_at(self.count // 2)
 
     def _look_at(self, number: int) -> None:
-        """A slice that cannot be read blocks."""
+        """What one slice shows."""
         try:
             rows = self.rows(number)
             lines, _ = self._corrected(rows, number)
         except RequestError as error:
             fix = "" if self.repair.bad_pixels else give({"scan_bad_pixels": True})
-            self.check("values", "blocking", str(error), fix)
+            self.check("values", "doubtful", str(error), fix)  # other slices may be fine
             return
         for one in check_scan(self, rows, lines):
             self.check(one.name, one.verdict, one.sentence, one.fix)

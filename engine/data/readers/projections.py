@@ -140,7 +140,8 @@ def with_centre(
     dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
     note = (
         f"The rotation centre is not in the file; slice {middle} fits best with a detector offset "
-        f"of {used:.4g} mm (--scan-offset-mm changes it)."
+        f"of {used:.4g} mm (--scan-offset-mm changes it), which leaves "
+        f"{100 * found.residual:.1f} % of the data unexplained."
     )
     if found.at_edge:
         note += " That is at the end of the range searched: look at the image."
@@ -148,7 +149,7 @@ def with_centre(
     dataset.check(
         "centre",
         "doubtful" if doubtful else "corrected",
-        f"{note} What remains unexplained is {100 * found.residual:.1f} %.",
+        note,
         "give --scan-offset-mm, if it is known" if doubtful else "",
     )
     dataset.warn(note)
