@@ -203,10 +203,11 @@ def _of_input(plan: VolumePlan) -> Known | None:
 
 def own_job(plan: VolumePlan) -> Job:
     """The plan's job, which may be anybody's: it reaches for no other computer and no device."""
+    from engine.data.input_options import PATH_OPTIONS
     from engine.data.places import fault_of_place
 
     job = plan.job
-    for text in (job.input, job.prior, job.options.get("sidecar")):
+    for text in (job.input, job.prior, *(job.options.get(name) for name in PATH_OPTIONS)):
         if isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"The volume names {fault}: open its data first.")
     return job

@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from engine.data import hdf5_links, hdf5_trial
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 
 MAX_READ_BYTES = 1 << 30
 MAX_ITEMS = 10_000
@@ -58,10 +58,7 @@ def item(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Datas
 def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | h5py.Dataset:
     """What a link leads to, where links are allowed."""
     if hdf5_links.allowed() is None:
-        raise RequestError(
-            f"{_file(group)}: '{name}' is a link to elsewhere; refused. --allow-links FOLDER "
-            "follows links into a folder that you name."
-        )
+        raise _not_allowed(group, f"'{name}' is a link to elsewhere; refused.")
     link = group.get(part, getlink=True)
     if hops >= MAX_HOPS or not isinstance(link, h5py.SoftLink | h5py.ExternalLink):
         raise RequestError(f"{_file(group)}: '{name}' is a link that cannot be followed.")
@@ -77,17 +74,24 @@ def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | 
     return found
 
 
+def _not_allowed(node: h5py.Group | h5py.Dataset, what: str) -> DescriptionNeeded:
+    return DescriptionNeeded(
+        f"{_file(node)}: {what} --allow-links FOLDER follows links into a folder that you name.",
+        ("allow_links",),
+        (str(Path(node.file.filename).absolute().parent),),
+    )
+
+
 def _gathered(dataset: h5py.Dataset, name: str, hops: int) -> h5py.Dataset:
     """A dataset whose numbers lie in other files, all of them in the allowed folder.
 
     HDF5 finds those files itself: it is given the folder of each, and only plain arrays there.
     """
     here = _file(dataset)
-    if hdf5_links.allowed() is None or dataset.external:
-        raise RequestError(
-            f"{here}: '{name}' keeps its numbers in other files; refused."
-            + ("" if dataset.external else " --allow-links FOLDER lets it, in a folder you name.")
-        )
+    if dataset.external:
+        raise RequestError(f"{here}: '{name}' keeps its numbers in other files; refused.")
+    if hdf5_links.allowed() is None:
+        raise _not_allowed(dataset, f"'{name}' keeps its numbers in other files; refused.")
     own = Path(dataset.file.filename)
     for source in dataset.virtual_sources():
         other = dataset.file

@@ -12,6 +12,7 @@ from typing import Any
 from engine.settings import Settings, option_name, setting
 
 KINDS = ("image", "sinogram", "kspace")
+PATH_OPTIONS = ("sidecar", "allow_links")  # options that name a place on the disk
 UNITS = ("hu", "mu", "mu-cm", "normalised", "line-integral", "transmission", "counts")
 
 

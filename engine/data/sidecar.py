@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.input_options import InputOptions
+from engine.data.input_options import PATH_OPTIONS, InputOptions
 from engine.errors import RequestError
 from engine.settings import option_name, value_type
 
 MAX_BYTES = 16 << 20
 MAX_VALUES = 1_000_000
-OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - {"sidecar"}
+# a file does not say where it may reach: that is for the person alone
+OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - set(PATH_OPTIONS)
 EXTRA = {"angles_deg", "shape", "dtype", "byte_order", "flat", "dark", "bad_bins", "comment"}
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 

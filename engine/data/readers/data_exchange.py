@@ -32,7 +32,7 @@ def open_data_exchange(path: Path, options: InputOptions) -> SinogramDataset:
             raise RequestError(f"{path.name}: /exchange/data is not a stack of projections.")
         axes = _axes(data)
         frames = data.shape[axes.index("frame")]
-        theta = _theta(path, file, frames, warnings)
+        theta = _theta(path, file, frames, warnings, options.scan_angle_unit)
         pitch = length_mm(file, [f"{DETECTOR}/{name}" for name in PIXEL_NAMES])
         detectors = data.shape[axes.index("column")]
         fields = {
@@ -73,7 +73,10 @@ def _axes(data: h5py.Dataset) -> list[str]:
     return ["frame", "row", "column"]
 
 
-def _theta(path: Path, file: h5py.File, frames: int, warnings: list[str]) -> np.ndarray:
+def _theta(
+    path: Path, file: h5py.File, frames: int, warnings: list[str], told: str | None
+) -> np.ndarray:
+    """In degrees, unless the person says of which unit the numbers are."""
     stored = hdf5_safe.array(file, "exchange/theta")
     if stored is None:
         warnings.append(
@@ -82,4 +85,6 @@ def _theta(path: Path, file: h5py.File, frames: int, warnings: list[str]) -> np.
         )
         return np.linspace(0.0, 180.0, frames)
     theta = numbers(path, stored, frames, "angles")
+    if told is not None:
+        return theta
     return theta * degrees(attribute_text(stored, "units") or "deg", path.name)

@@ -67,7 +67,8 @@ def open_nxtomo(path: Path, options: InputOptions) -> SinogramDataset:
             raise RequestError(f"{path.name}: '{detector}/data' is not a stack of frames.")
         frames, _, detectors = data.shape
         key = _keys(path, file, detector, frames)
-        angles = _angles(path, file, detector.rsplit("/", 2)[0], frames)
+        entry = detector.rsplit("/", 2)[0]
+        angles = _angles(path, file, entry, frames, options.scan_angle_unit)
         pitch = length_mm(file, [f"{detector}/{name}" for name in ("x_pixel_size", "pixel_size")])
     kept = np.flatnonzero(key == PROJECTION)
     if not kept.size:
@@ -105,7 +106,10 @@ def _keys(path: Path, file: h5py.File, detector: str, frames: int) -> np.ndarray
     raise RequestError(f"{path.name} has no image keys.")
 
 
-def _angles(path: Path, file: h5py.File, entry: str, frames: int) -> np.ndarray | None:
+def _angles(
+    path: Path, file: h5py.File, entry: str, frames: int, told: str | None
+) -> np.ndarray | None:
+    """In degrees, unless the person says of which unit the numbers are."""
     group = hdf5_safe.item(file, entry)
     assert isinstance(group, h5py.Group)
     samples = [name for name, node in children(group) if _is(name, node, "sample", "NXsample")]
@@ -115,6 +119,8 @@ def _angles(path: Path, file: h5py.File, entry: str, frames: int) -> np.ndarray 
             continue
         stored = hdf5_safe.array(file, f"{entry}/{name}/rotation_angle")
         if stored is not None:
-            unit = attribute_text(stored, "units") or "deg"
-            return numbers(path, stored, frames, "angles") * degrees(unit, path.name)
+            angles = numbers(path, stored, frames, "angles")
+            if told is not None:
+                return angles
+            return angles * degrees(attribute_text(stored, "units") or "deg", path.name)
     return None

@@ -210,3 +210,13 @@ def test_water_attenuates_as_tabulated_at_the_energy_told(tmp_path):
     assert between == pytest.approx(0.0193, abs=2e-4)  # 0.0192 is assumed at about 70 keV
     both = open_input(str(path), InputOptions(energy_kev=60, mu_water=0.03))
     assert both.mu_water == 0.03
+
+
+@pytest.mark.parametrize("unit", ["deg", "rad"])
+def test_what_a_person_says_of_the_angles_counts_more_than_the_files_unit(tmp_path, unit):
+    """Radians in a file, whatever unit it writes beside them."""
+    degrees = np.rad2deg(SCAN.angles_rad)
+    stored = degrees if unit == "rad" else np.deg2rad(degrees)  # the writer stores radians then
+    path = files.nxtomo(tmp_path / "a.nxs", VALUES, stored, unit)
+    read = open_input(str(path), InputOptions(scan_angle_unit="rad"))
+    np.testing.assert_allclose(read.geometry.angles_rad, SCAN.angles_rad, atol=1e-9)
