@@ -77,6 +77,8 @@ def check_scan(dataset: SinogramDataset, rows: Rows, lines: NDArray[np.float32])
         _detector(dataset, rows),
     ]
     if found[0].verdict == "good":  # what follows would only repeat it
+        if _width(seen) < 1:
+            return [*found, _empty_views(dataset)]
         found += [_air(dataset, seen), _field_of_view(seen), _material(dataset, seen)]
     return found
 
@@ -185,7 +187,16 @@ def _slices(dataset: SinogramDataset) -> Check:
             f"{views} views of {count} slices: the views may have been taken for the slices.",
             give({"axes": dataset.exchanged_axes("slice", "view")}),
         )
-    return Check("slices", "good", f"{count} of {views} views.")
+    return Check("slices", "good", f"{count} slices of {views} views.")
+
+
+def _empty_views(dataset: SinogramDataset) -> Check:
+    return Check(
+        "axes",
+        "doubtful",
+        "Half of the views see nothing of the object: views and detectors may be exchanged.",
+        give({"axes": dataset.exchanged_axes("view", "detector")}),
+    )
 
 
 def _detector(dataset: SinogramDataset, rows: Rows) -> Check:

@@ -142,6 +142,15 @@ def test_three_views_of_many_slices_look_like_exchanged_axes(tmp_path):
     assert given_by(slices.fix) == {"--axes": "view,slice,detector"}
 
 
+def test_exchanged_axes_show_as_views_that_see_nothing(tmp_path):
+    geometry = files.scan("parallel", 60, 180.0, detectors=200)
+    path = scan_file(tmp_path, files.sinogram(geometry).T, **spread(geometry))
+    axes = checks(path)["axes"]
+    assert axes.verdict == "doubtful"
+    assert given_by(axes.fix) == {"--axes": "detector,view"}
+    assert "axes" not in checks(path, axes="detector,view")
+
+
 def test_an_object_beyond_the_detector_is_told_from_a_wrong_air_level(tmp_path):
     narrow = VALUES[:, 25:55]
     told = files.told(SCAN)
