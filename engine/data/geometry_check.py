@@ -31,6 +31,7 @@ SUSPICIOUS = 0.04  # a residual above which rarer mistakes are tried, too
 NOTHING_FITS = 0.2  # of the best reading
 MUCH_BETTER = 0.8  # of the residual as it is: then the geometry is doubtful
 OFF_CENTRE = 0.5  # detector bins, likewise
+EXACTLY = 0.003  # an arc this near to pi or 2 pi degrees is no chance
 FEWEST_BINS = 16  # with fewer bins or views nothing can be told
 
 
@@ -100,12 +101,11 @@ def check_geometry(
 
 def seems_in_radians(geometry: CTGeometry) -> bool:
     """Whether the arc is pi or 2 pi degrees: half a turn or a whole one, said in radians."""
-    views = geometry.views
-    if views < 3:
+    if geometry.views < 8:
         return False
-    steps = np.diff(np.array(geometry.angles_rad))
-    span = abs(math.degrees(float(steps.sum()))) * views / (views - 1)
-    return any(abs(span / turn - 1) < 1.5 / views + 0.01 for turn in (math.pi, 2 * math.pi))
+    reach = abs(math.degrees(geometry.angles_rad[-1] - geometry.angles_rad[0]))
+    spans = (reach, reach * geometry.views / (geometry.views - 1))  # with and without the last view
+    return any(abs(span / n / math.pi - 1) < EXACTLY for span in spans for n in (1, 2))
 
 
 def arc_deg(geometry: CTGeometry) -> float:
@@ -117,21 +117,20 @@ def judge(proposals: list[Proposal], geometry: CTGeometry) -> tuple[Verdict, str
     """A verdict on the geometry as it is, a sentence, and the reading to take instead."""
     best, given = proposals[0], next((p for p in proposals if p.unchanged), None)
     if best.residual > NOTHING_FITS:
-        left = f"{100 * best.residual:.0f} %"
         return (
             "doubtful",
-            f"None of the readings fits: the best one leaves {left} of the data unexplained. "
-            "Look at the unit, the distances, the angles and the order of the axes.",
+            f"None of the readings fits: the best one leaves {100 * best.residual:.0f} % of the "
+            "data unexplained. Look at the unit, the distances, the angles and the order of the "
+            "axes.",
             None,
         )
     if arc_deg(geometry) < SHORT_ARC_DEG and not (best.radians or best.transposed):
         span = f"{arc_deg(geometry):.0f} degrees only"
         return "good", f"The views cover {span}, which says little about the geometry.", None
-    if given is None or best is given or best.residual > MUCH_BETTER * given.residual:
-        left = best.residual if given is None else given.residual
-        return "good", f"The sinogram fits its geometry: residual {100 * left:.1f} %.", None
+    given = given or best
     shift = abs(best.offset_mm - given.offset_mm) / geometry.pitch_mm
-    if best.changes == 0 and shift < OFF_CENTRE:
+    small = best.changes == 0 and shift < OFF_CENTRE
+    if small or best.residual > MUCH_BETTER * given.residual:
         left = f"{100 * given.residual:.1f} %"
         return "good", f"The sinogram fits its geometry: residual {left}.", None
     return "doubtful", f"Another reading fits better. {best.words}", best

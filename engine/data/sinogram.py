@@ -333,7 +333,7 @@ def _binned(values: NDArray[np.float32], binning: int) -> NDArray[np.float32]:
 def _any_binned(bad: NDArray[np.bool_], binning: int) -> NDArray[np.bool_]:
     if binning > 1:
         kept = bad.shape[1] // binning
-        bad = bad[:, : kept * binning].reshape(len(bad), kept, binning).any(axis=2)
+        return np.asarray(bad[:, : kept * binning].reshape(len(bad), kept, binning).any(axis=2))
     return bad
 
 

@@ -114,8 +114,9 @@ def test_listed_angles_in_radians_are_read_as_such_when_told(tmp_path):
     np.testing.assert_allclose(mended.geometry.angles_rad, SCAN.angles_rad, atol=1e-12)
 
 
-def test_tomosynthesis_over_a_few_degrees_is_not_taken_for_radians(tmp_path):
-    geometry = files.scan("parallel", 25, 5.0)
+@pytest.mark.parametrize("span", [3.0, 5.0, 6.0, 6.5])
+def test_tomosynthesis_over_a_few_degrees_is_not_taken_for_radians(tmp_path, span):
+    geometry = files.scan("parallel", 25, span)
     path = scan_file(tmp_path, files.sinogram(geometry), **files.told(geometry))
     assert checks(path)["angles"].verdict == "good"
 
