@@ -83,7 +83,7 @@ def check_geometry(
         found += _readings(scan, sinogram, given, transposed=False)
     if sinogram.shape == shape[::-1]:
         found += _readings(scan, sinogram.T, None, transposed=True)
-    if given is not None and min(p.residual for p in [given, *found]) > SUSPICIOUS:
+    if given is not None and not min(p.residual for p in [given, *found]) <= SUSPICIOUS:
         if sinogram.shape != shape[::-1] and even_pitch_mm and min(shape) >= FEWEST_BINS:
             exchanged = _exchanged(geometry, even_pitch_mm)
             found += _readings(CoarseScan(exchanged), sinogram.T, None, transposed=True)
@@ -95,6 +95,9 @@ def check_geometry(
             found += [replace(one, radians=True) for one in readings]
     if given is not None and not any(proposal.unchanged for proposal in found):
         found.append(given)
+    found = [proposal for proposal in found if math.isfinite(proposal.residual)]
+    if not found:
+        raise RequestError("The geometry cannot be checked: the values are too large.")
     ordered = sorted(found, key=lambda p: (p.residual, p.changes))
     return [_worded(p, given, geometry) for p in _cautious(ordered)]
 

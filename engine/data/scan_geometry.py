@@ -44,6 +44,7 @@ class Scan:
     offset_mm: float | None = None
     source_origin_mm: float | None = None
     source_detector_mm: float | None = None
+    energy_kev: float | None = None
     origin: str = "the file"
     offset_origin: str = "the file"
 

@@ -297,7 +297,7 @@ def open_scan(
         reopen=reopen,
         repair=repair,
     )
-    _settle_water(dataset, described)
+    _settle_water(dataset, described, scan.energy_kev)
     dataset.settle_slices(described.options.slice_spacing_mm, described.origin("slice_spacing_mm"))
     for name, words in repair.words().items():
         dataset.add_fact(name, words, "corrected, as asked")
@@ -306,14 +306,16 @@ def open_scan(
     return dataset
 
 
-def _settle_water(dataset: SinogramDataset, described: Described) -> None:
+def _settle_water(dataset: SinogramDataset, described: Described, file_kev: float | None) -> None:
     """What water attenuates: told, taken from a table at the energy told, or assumed."""
     told = described.options
-    dataset.mu_water = water_of(told)
+    dataset.mu_water = water_of(told, file_kev)
     if told.mu_water is not None:
         origin = described.origin("mu_water")
     elif told.energy_kev is not None:
         origin = f"at {told.energy_kev:g} keV"
+    elif file_kev is not None:
+        origin = f"at the file's {file_kev:g} keV"
     else:
         origin = "assumed, as at about 70 keV"
         dataset.warn(

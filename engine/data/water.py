@@ -24,11 +24,12 @@ def mu_water_per_mm(kev: float) -> float:
     return float(np.exp(np.interp(np.log(kev), np.log(KEV), np.log(CM2_PER_G)))) / 10
 
 
-def water_of(options: InputOptions) -> float:
-    """What was told, else what the table says at the energy that was told, else at 70 keV."""
+def water_of(options: InputOptions, file_kev: float | None = None) -> float:
+    """What was told, else what the table says at the energy told or of the file, else at 70 keV."""
     if options.mu_water is not None:
         return options.mu_water
-    return MU_WATER_PER_MM if options.energy_kev is None else mu_water_per_mm(options.energy_kev)
+    energy = options.energy_kev or file_kev
+    return MU_WATER_PER_MM if energy is None else mu_water_per_mm(energy)
 
 
 def to_hu(options: InputOptions, unit: str | None = None) -> tuple[float, float]:

@@ -11,7 +11,7 @@ import numpy as np
 from engine.data import hdf5_safe
 from engine.data.input_options import InputOptions
 from engine.data.readers.hdf5 import StoredArray
-from engine.data.readers.hdf5_values import attribute_text, length_mm, numbers
+from engine.data.readers.hdf5_values import attribute_text, energy_kev, length_mm, numbers
 from engine.data.readers.projections import Projections, open_projections
 from engine.data.readers.slices import SliceView, by_slices
 from engine.data.readers.units import degrees
@@ -21,6 +21,7 @@ from engine.errors import RequestError
 
 DETECTOR = "measurement/instrument/detector"
 PIXEL_NAMES = ("actual_pixel_size_x", "pixel_size_x", "x_pixel_size", "pixel_size")
+ENERGIES = ("measurement/instrument/monochromator/energy", "measurement/instrument/source/energy")
 AXES = {"theta": "frame", "y": "row", "x": "column"}
 
 
@@ -34,6 +35,7 @@ def open_data_exchange(path: Path, options: InputOptions) -> SinogramDataset:
         frames = data.shape[axes.index("frame")]
         theta = _theta(path, file, frames, warnings, options.scan_angle_unit)
         pitch = length_mm(file, [f"{DETECTOR}/{name}" for name in PIXEL_NAMES])
+        energy = energy_kev(file, ENERGIES)
         detectors = data.shape[axes.index("column")]
         fields = {
             name: hdf5_safe.array(file, f"exchange/{name}") is not None
@@ -57,7 +59,13 @@ def open_data_exchange(path: Path, options: InputOptions) -> SinogramDataset:
         ):
             raise RequestError(f"{path.name}: flat or dark fields have another size than the data.")
     scan = Scan(
-        frames, detectors, theta, "parallel", pitch, origin="Data Exchange (a synchrotron's)"
+        views=frames,
+        detectors=detectors,
+        angles_deg=theta,
+        kind="parallel",
+        pitch_mm=pitch,
+        energy_kev=energy,
+        origin="Data Exchange (a synchrotron's)",
     )
     return open_projections(path, options, scan, stack, partial(open_data_exchange, path), warnings)
 

@@ -160,6 +160,8 @@ def test_a_sinogram_of_another_shape_is_refused():
     geometry = files.scan("parallel", 20)
     with pytest.raises(RequestError, match="shape"):
         check_geometry(np.zeros((3, 4)), geometry)
+    with pytest.raises(RequestError, match="too large"):
+        check_geometry(np.full((20, 80), 1e38), geometry)
     with pytest.raises(RequestError, match="not finite"):
         check_geometry(np.full((20, 80), np.nan), geometry)
 

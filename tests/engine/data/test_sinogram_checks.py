@@ -1,5 +1,6 @@
 """What is wrong with a scan is said before a run, with the option that mends it."""
 
+import h5py
 import numpy as np
 import pytest
 import sinogram_files as files
@@ -220,6 +221,18 @@ def test_water_attenuates_as_tabulated_at_the_energy_told(tmp_path):
     assert between == pytest.approx(0.0193, abs=2e-4)  # 0.0192 is assumed at about 70 keV
     both = open_input(str(path), InputOptions(energy_kev=60, mu_water=0.03))
     assert both.mu_water == 0.03
+
+
+@pytest.mark.parametrize(("stored", "unit"), [(30.0, "keV"), (30_000.0, "eV")])
+def test_the_energy_of_a_file_with_its_unit_gives_the_attenuation_of_water(tmp_path, stored, unit):
+    path = files.nxtomo(tmp_path / "a.nxs", VALUES, np.rad2deg(SCAN.angles_rad))
+    with h5py.File(path, "a") as file:
+        file["entry0000/instrument/beam/incident_energy"] = stored
+        file["entry0000/instrument/beam/incident_energy"].attrs["units"] = unit
+    dataset = open_input(str(path), InputOptions())
+    assert dataset.mu_water == pytest.approx(0.03756)
+    assert not any("HU assume" in words for words in dataset.warnings)
+    assert open_input(str(path), InputOptions(mu_water=0.03)).mu_water == 0.03
 
 
 @pytest.mark.parametrize("unit", ["deg", "rad"])
