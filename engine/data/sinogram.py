@@ -24,7 +24,7 @@ from engine.data.line_noise import LineNoise, declared_noise, estimated_noise
 from engine.data.measured_operator import MeasuredCT
 from engine.data.scan_geometry import GeometryNeeded, Layout, Scan, layout
 from engine.data.sidecar import Described
-from engine.data.sinogram_checks import check_scan
+from engine.data.sinogram_checks import check_scan, shows_object
 from engine.data.view_selection import select_views
 from engine.data.water import water_of
 from engine.errors import RequestError
@@ -158,7 +158,7 @@ class SinogramDataset(Dataset):
             intensity,
         )
         measured = [self._measured(number) for number in numbers]
-        self._check_before_run(numbers[0], measured[0][0])
+        self._check_before_run(measured[0][0])
         y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
         noise = self._noise([values for values, _ in measured], settings)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
@@ -183,11 +183,13 @@ class SinogramDataset(Dataset):
             },
         )
 
-    def _check_before_run(self, number: int, values: NDArray[np.float32]) -> None:
+    def _check_before_run(self, values: NDArray[np.float32]) -> None:
         """What was not looked at when the scan was opened; once, it is the same for all slices."""
         known = {check.name for check in self.checks}
+        if not shows_object(values):
+            return
         if "units" not in known:
-            self._look_at(number)
+            self._take_checks(Rows(values), values)
         if "geometry" not in known:
             with contextlib.suppress(RequestError):  # too small to be checked
                 self._check_geometry(values)
@@ -253,10 +255,7 @@ class SinogramDataset(Dataset):
         return ",".join(swap.get(axis.strip(), axis.strip()) for axis in axes.split(","))
 
     def look(self) -> None:
-        self._look_at(self.count // 2)
-
-    def _look_at(self, number: int) -> None:
-        """What one slice shows."""
+        number = self.count // 2
         try:
             rows = self.rows(number)
             lines, _ = self._corrected(rows, number)
@@ -264,6 +263,9 @@ class SinogramDataset(Dataset):
             fix = "" if self.repair.bad_pixels else give({"scan_bad_pixels": True})
             self.check("values", "doubtful", str(error), fix)  # other slices may be fine
             return
+        self._take_checks(rows, lines)
+
+    def _take_checks(self, rows: Rows, lines: NDArray[np.float32]) -> None:
         for one in check_scan(self, rows, lines):
             self.check(one.name, one.verdict, one.sentence, one.fix)
 

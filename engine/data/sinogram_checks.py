@@ -29,6 +29,7 @@ UNEVEN = 0.03  # of the largest value: ends of the detector that vary more are n
 REACHES_OUT = 0.1  # likewise: ends that read more than this see the object
 NARROW = 0.04  # of the detector
 LEAST_PITCH_MM, MOST_PITCH_MM = 2e-6, 20.0
+SEEN = 12.0  # times the median difference of neighbours; noise alone has 5
 FEW_VIEWS, SLICES_PER_VIEW = 10, 4
 WATER_LIKE = (0.2, 4.0)  # times the attenuation of water
 STRAY_PIXELS = 2e-4  # of all values
@@ -76,11 +77,19 @@ def check_scan(dataset: SinogramDataset, rows: Rows, lines: NDArray[np.float32])
         _slices(dataset),
         _detector(dataset, rows),
     ]
-    if found[0].verdict == "good":  # what follows would only repeat it
+    if found[0].verdict == "good" and shows_object(lines):  # else it would only repeat it
         if _width(seen) < 1:
             return [*found, _empty_views(dataset)]
         found += [_air(dataset, seen), _field_of_view(seen), _material(dataset, seen)]
     return found
+
+
+def shows_object(lines: NDArray[np.float32]) -> bool:
+    """Whether there is more in the slice than noise: the first ones of a stack may be empty."""
+    if lines.shape[1] < 2:
+        return False
+    low, high = np.quantile(lines, [0.01, 0.99])
+    return float(high - low) > SEEN * float(np.median(np.abs(np.diff(lines, axis=1))))
 
 
 def _units(seen: Seen) -> Check:

@@ -52,6 +52,19 @@ def test_a_good_scan_raises_no_alarm(tmp_path, kind):
     }
 
 
+def test_an_empty_slice_raises_no_alarm(tmp_path):
+    """Above and below the object a stack shows only air and its noise."""
+    noise = np.random.default_rng(1).normal(0, 0.01, VALUES.shape).astype(np.float32)
+    np.save(tmp_path / "scan.npy", np.stack([noise, noise, VALUES]))
+    files.sidecar(tmp_path / "scan.json", **files.told(SCAN))
+    dataset = open_input(str(tmp_path / "scan.npy"), InputOptions())
+    dataset.problem([0], {}, HU, 0)
+    assert {one.verdict for one in dataset.checks} == {"good"}
+    assert not any(one.name == "geometry" for one in dataset.checks)
+    dataset.problem([2], {}, HU, 0)
+    assert any(one.name == "geometry" for one in dataset.checks)
+
+
 def test_line_integrals_ten_times_too_large_are_doubted_and_the_fix_mends_them(tmp_path):
     path = scan_file(tmp_path, 15 * VALUES, **files.told(SCAN))
     units = checks(path)["units"]
