@@ -84,12 +84,20 @@ class Job:
 def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = None) -> Job:
     """The job of a record, which may be anybody's; ``places`` are those a person has named."""
     own = places or {}
-    job = Job.from_dict({**record.job, **own})
+    job = as_it_meant(Job.from_dict({**record.job, **own}), record)
     sidecar = job.options.get("sidecar")
     for name, text in (("input", job.input), ("prior", job.prior), ("options", sidecar)):
         if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")
     return job
+
+
+def as_it_meant(job: Job, record: RunRecord) -> Job:
+    """The job of an older record, with the settings that did not exist when it was written."""
+    solver = find_solver(job.solver)
+    return dataclasses.replace(
+        job, settings=solver.settings_class.before(job.settings) | job.settings
+    )
 
 
 @dataclass

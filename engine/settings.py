@@ -29,8 +29,12 @@ def setting(
     above: float | None = None,
     choices: tuple[str, ...] = (),
     unit: str = "",
+    **before: Any,
 ) -> Any:
-    """A field with its meaning and limits; ``above`` is a strict lower bound."""
+    """A field with its meaning and limits; ``above`` is a strict lower bound.
+
+    ``before=value`` is what a record means that was written before the setting existed.
+    """
     metadata = {
         "help": help,
         "low": low,
@@ -38,6 +42,7 @@ def setting(
         "above": above,
         "choices": choices,
         "unit": unit,
+        **before,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -121,6 +126,15 @@ class Settings:
         if unknown:
             raise RequestError(f"Unknown setting {_short(unknown[0])} for {cls.__name__}.")
         return cls(**values)
+
+    @classmethod
+    def before(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """What a record leaves unsaid because these settings did not exist when it was written."""
+        return {
+            field.name: field.metadata["before"]
+            for field in dataclasses.fields(cls)
+            if "before" in field.metadata and field.name not in values
+        }
 
     @classmethod
     def pick(cls, values: dict[str, Any]) -> Self:

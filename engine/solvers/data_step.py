@@ -25,6 +25,12 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 # limited-angle setting (1e-5 with the published code's adjoint) amounts to.
 AUTO_RHO_SHARE = 2.5e-8
 
+# The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
+# measurement is trusted less, by at most STEP per iteration; never more than its noise says. The
+# power makes up for the few iterations that are left once an image comes so close.
+NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e4
+SEARCHES, CLOSE_ENOUGH = 5, 0.03  # for the coupling at which a data step meets the noise
+
 # Conjugate-gradient steps without a number from the user. From 20 views ten with the ramp filter
 # come as far as twenty without it.
 STEPS, RAMP_STEPS = 20, 10
@@ -45,6 +51,12 @@ class DataStepSettings(Settings):
         "Coupling rho = W / sigma^2, growing as the noise level falls. "
         "Without either rule W is chosen from the measurement noise and ||A||.",
         low=0,
+    )
+    discrepancy: bool = setting(
+        True,
+        "With the automatic rule and a known noise level: when the image fits the measurement "
+        "more closely than its noise allows, trust the measurement less.",
+        before=False,
     )
     cg_iterations: int | None = setting(
         None,
@@ -123,6 +135,13 @@ class DataStep:
         elif kind == "ramp" and not settings.couple_z:
             self.rays = RayFilter(problem.operator, problem.weights)
         self.iterations = settings.cg_iterations or (RAMP_STEPS if self.rays else STEPS)
+        automatic = settings.rho is None and settings.rho_over_sigma2 is None
+        noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
+        self.meets_noise = settings.discrepancy and automatic and noisy
+        # by how much less than the noise level says the measurement is trusted, per slice
+        self.distrust = state.get("distrust") if state else None
+        if self.distrust is None and self.meets_noise:
+            self.distrust = self.back_projection.new_ones(len(self.back_projection), 1, 1, 1)
         # what the last call changed: an image, or a measurement w where the image is A^T w
         self.memory = "correction_by_rays" if self.rays else "correction"
         self.correction = state.get(self.memory) if state else None
@@ -137,7 +156,10 @@ class DataStep:
         if self.settings.rho_over_sigma2 is not None:
             return self.settings.rho_over_sigma2
         problem = self.problem
-        return problem.noise_sigma**2 + AUTO_RHO_SHARE * problem.operator.norm() ** 2
+        noise = problem.noise_sigma**2
+        if self.distrust is not None:
+            noise = self.distrust * noise
+        return noise + AUTO_RHO_SHARE * problem.operator.norm() ** 2
 
     def __call__(self, v: Tensor, sigma: float) -> Tensor:
         problem, settings, rho = self.problem, self.settings, self.rho(sigma)
@@ -166,6 +188,33 @@ class DataStep:
         if settings.cg_warm_start:
             self.correction = correction
         return v + correction
+
+    def learn(self, residual: Tensor) -> None:
+        """``residual`` is that of the image after an iteration: does it fit the noise?"""
+        if not self.meets_noise or self.distrust is None:
+            return
+        chi2 = self.problem.reduced_chi2(residual).view(-1, 1, 1, 1)
+        overfit = torch.where(chi2 > 0, NOISE_MET / chi2, 1.0)
+        change = overfit.pow(POWER).clamp(1 / STEP, STEP)
+        self.distrust = (self.distrust * change).clamp(1, LEAST_TRUST)
+
+    def at_the_noise(self, v: Tensor, sigma: float) -> Tensor:
+        """The data step with the coupling at which the residual is as large as the noise.
+
+        For methods that answer with its outcome. The residual grows with rho.
+        """
+        x = self(v, sigma)
+        if not self.meets_noise or self.distrust is None:
+            return x
+        for _ in range(SEARCHES):
+            chi2 = self.problem.reduced_chi2(self.problem.residual(x)).view(-1, 1, 1, 1)
+            met = ((chi2 - 1).abs() < CLOSE_ENOUGH) | (chi2 == 0)
+            if bool(met.all()):
+                break
+            change = chi2.clamp_min(1e-6).pow(-POWER).clamp(1 / STEP**2, STEP**2)
+            self.distrust = torch.where(met, self.distrust, self.distrust * change)
+            x = torch.where(met, x, self(v, sigma))
+        return x
 
     def _begin(self, v: Tensor, rho: Tensor | float) -> tuple[Tensor, Tensor]:
         """A first x - v, and y - A x for it: the last one again, as far along it as is best."""
@@ -209,7 +258,8 @@ class DataStep:
     @property
     def state(self) -> dict[str, Tensor]:
         """What the next call begins with; part of a solver's state."""
-        return {} if self.correction is None else {self.memory: self.correction}
+        state = {self.memory: self.correction, "distrust": self.distrust}
+        return {name: value for name, value in state.items() if value is not None}
 
     def _coupled(self, v: Tensor, rho: Tensor | float) -> Tensor:
         """The slices together; they share one rho, as slices of a slab are about equally noisy."""
