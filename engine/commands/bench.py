@@ -1,4 +1,4 @@
-"""``dualscope bench projectors|solvers|training|app|cluster``: ratios measured side by side in one run."""
+"""``dualscope bench WHAT``: ratios measured side by side in one run."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def _denoiser(kwargs: dict[str, Any]) -> Preconditioned:
         if not parameter.any():  # gradients stop at the zeros that a new network starts with
             torch.nn.init.normal_(parameter, std=0.01)
     denoiser = precondition("edm", network, 0.5, {})
-    return denoiser.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    return denoiser.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _step(denoiser: Preconditioned, fused: bool, bf16: bool, size: int) -> None:

@@ -125,7 +125,7 @@ def norm_silu(
     """silu(norm(x) * gain + shift) for training on a CPU, gain and shift ``[B, C]``."""
     if gain is None or shift is None:
         gain, shift = x.new_ones(x.shape[:2]).float(), x.new_zeros(x.shape[:2]).float()
-    out: Tensor = NormSilu.apply(x, norm.weight, norm.bias, gain, shift, norm.num_groups, norm.eps)  # type: ignore[no-untyped-call]
+    out: Tensor = NormSilu.apply(x, norm.weight, norm.bias, gain, shift, norm.num_groups, norm.eps)
     return out
 
 

@@ -24,7 +24,7 @@ class NormSilu(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(  # type: ignore[override]
+    def forward(
         ctx: Any,
         x: Tensor,
         weight: Tensor,
@@ -50,7 +50,7 @@ class NormSilu(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, bias, gain, shift, mean, rstd = ctx.saved_tensors
         channels, groups = x.shape[1], ctx.groups
         count = x[0].numel() // groups

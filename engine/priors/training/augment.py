@@ -32,7 +32,8 @@ def warp(
         )[0]
     )
     # overshoot of the cubic at edges would be values no scanner gives
-    return moved.clamp(x.min() if outside is None else min(outside, x.min()), x.max())
+    lowest = float(x.min()) if outside is None else min(outside, float(x.min()))
+    return moved.clamp(lowest, float(x.max()))
 
 
 def random_phase(height: int, width: int, rng: np.random.Generator) -> Tensor:

@@ -83,8 +83,11 @@ def add_arms(image: Tensor, rng: np.random.Generator) -> Tensor:
         depth = radius - (du**2 + dv**2).sqrt()
         bone = radius * rng.uniform(0.2, 0.4) - ((du - radius * 0.1) ** 2 + dv**2).sqrt()
         arm = AIR + (rng.uniform(-0.12, -0.06) - AIR) * (depth + 0.5).clamp(0, 1)
-        layers = ((depth - radius * rng.uniform(0.1, 0.35), rng.uniform(0.03, 0.08)),)
-        layers += ((bone, rng.uniform(0.5, 1.3)), (bone - radius * 0.12, rng.uniform(-0.05, 0.3)))
+        layers = (
+            (depth - radius * rng.uniform(0.1, 0.35), rng.uniform(0.03, 0.08)),
+            (bone, rng.uniform(0.5, 1.3)),
+            (bone - radius * 0.12, rng.uniform(-0.05, 0.3)),
+        )
         for inside, value in layers:
             arm = torch.lerp(arm, torch.tensor(value).float(), (inside + 0.5).clamp(0, 1))
         noise = torch.from_numpy(rng.standard_normal((height, width), dtype=np.float32))
