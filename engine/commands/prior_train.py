@@ -16,6 +16,7 @@ from engine.device import DEVICES, choose_device
 from engine.errors import DualscopeError, RequestError
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan
+from engine.priors.training.checkpoint import BEFORE_DECAY
 from engine.priors.training.correction import Correction, CorrectionValidation
 from engine.priors.training.data import (
     PHANTOMS,
@@ -179,7 +180,11 @@ def _train(trainer: Trainer, validation: Validation | None, origin: Origin, out:
     limits, line = trainer.run, ProgressLine()
     stop = _StopRequest()
     saved = exported = time.monotonic()
+    decays = trainer.decays()
     for now in trainer.steps():
+        if not decays and trainer.decays():
+            decays = True
+            trainer.save(BEFORE_DECAY)
         finished = now.fraction >= 1
         if validation and (finished or now.step % limits.validate_steps == 0):
             trainer.validate(validation)
