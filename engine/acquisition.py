@@ -50,6 +50,12 @@ class CTAcquisition(Settings):
     gaussian_noise: float = setting(
         0.0, "SD of Gaussian noise on the line integrals, instead of photon noise.", low=0
     )
+    noise: str = setting(
+        "auto",
+        "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
+        choices=("auto", "none"),
+        before="none",
+    )
     fbp_filter: str = setting(
         "ramp",
         "Filter of the filtered back-projection: ramp is sharpest, Hann and Hamming smoothest.",
@@ -86,6 +92,12 @@ class MRIAcquisition(Settings):
         None, "Fully sampled lines at the centre; by default as the mask prescribes.", low=0
     )
     coils: int = setting(1, "Receive coils of a simulated scan.", low=1, high=128)
+    noise: str = setting(
+        "auto",
+        "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
+        choices=("auto", "none"),
+        before="none",
+    )
     kspace_noise: float = setting(
         0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
     )

@@ -94,9 +94,12 @@ def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = 
 
 def as_it_meant(job: Job, record: RunRecord) -> Job:
     """The job of an older record, with the settings that did not exist when it was written."""
-    solver = find_solver(job.solver)
+    settings = find_solver(job.solver).settings_class.before(job.settings)
+    measured = record.input.get("kind") in ("sinogram", "kspace")
+    older = record.versions.get("dualscope", "").startswith("0.1.")
+    scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
     return dataclasses.replace(
-        job, settings=solver.settings_class.before(job.settings) | job.settings
+        job, settings=settings | job.settings, acquisition=scan | job.acquisition
     )
 
 

@@ -35,7 +35,7 @@ __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
 HONOURED = {
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
-    *("photons", "electronic_noise", "gaussian_noise", "weighted"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
 }
 MOST_DEAD = 0.1  # of the detector bins; more is not a scan to be mended
 Opener = Callable[[InputOptions], Dataset]
@@ -154,7 +154,10 @@ class SinogramDataset(Dataset):
 
     def _noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
         """The noise that was declared, or else what the data say of it."""
-        noise = declared_noise(asked) or estimated_noise(slices)
+        noise = declared_noise(asked)
+        if noise is None and asked.noise == "none":
+            return LineNoise("taken for noise-free, as asked")
+        noise = noise or estimated_noise(slices)
         if not noise.known:
             self.warn(
                 "The noise of this scan is not known, for there are too few rays to estimate it: "

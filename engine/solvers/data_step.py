@@ -28,8 +28,12 @@ AUTO_RHO_SHARE = 2.5e-8
 # The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
 # measurement is trusted less, by at most STEP per iteration; never more than its noise says. The
 # power makes up for the few iterations that are left once an image comes so close.
-NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e4
-SEARCHES, CLOSE_ENOUGH = 5, 0.03  # for the coupling at which a data step meets the noise
+NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e6
+SEARCHES, FIRST_STEP, CLOSE_ENOUGH = (
+    10,
+    30.0,
+    0.03,
+)  # for the coupling at which a data step meets the noise
 
 # Conjugate-gradient steps without a number from the user. From 20 views ten with the ramp filter
 # come as far as twenty without it.
@@ -201,18 +205,27 @@ class DataStep:
     def at_the_noise(self, v: Tensor, sigma: float) -> Tensor:
         """The data step with the coupling at which the residual is as large as the noise.
 
-        For methods that answer with its outcome. The residual grows with rho.
+        For methods that answer with its outcome. The residual grows with rho: its logarithm is
+        searched by steps until it is bracketed, then by halves.
         """
         x = self(v, sigma)
         if not self.meets_noise or self.distrust is None:
             return x
+        trust = self.distrust
+        low, high = torch.full_like(trust, 1 / LEAST_TRUST), torch.full_like(trust, LEAST_TRUST)
         for _ in range(SEARCHES):
             chi2 = self.problem.reduced_chi2(self.problem.residual(x)).view(-1, 1, 1, 1)
             met = ((chi2 - 1).abs() < CLOSE_ENOUGH) | (chi2 == 0)
             if bool(met.all()):
                 break
-            change = chi2.clamp_min(1e-6).pow(-POWER).clamp(1 / STEP**2, STEP**2)
-            self.distrust = torch.where(met, self.distrust, self.distrust * change)
+            low, high = torch.where(chi2 < 1, trust, low), torch.where(chi2 > 1, trust, high)
+            step = torch.where(chi2 < 1, trust * FIRST_STEP, trust / FIRST_STEP)
+            inside = (low > 1 / LEAST_TRUST) & (high < LEAST_TRUST)
+            guess = torch.where(
+                inside, (low * high).sqrt(), step.clamp(1 / LEAST_TRUST, LEAST_TRUST)
+            )
+            trust = torch.where(met, trust, guess)
+            self.distrust = trust
             x = torch.where(met, x, self(v, sigma))
         return x
 

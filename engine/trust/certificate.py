@@ -64,7 +64,9 @@ def certify(
 ) -> list[Certificate]:
     """One certificate per slice; ``weights`` replace the problem's where those leave noise out."""
     weights = problem.weights if weights is None else weights
-    measured = replace(problem, weights=weights).measured().cpu()  # float64, which not every device has
+    measured = (
+        replace(problem, weights=weights).measured().cpu()
+    )  # float64, which not every device has
     squares = problem.residual(image).cpu().double() ** 2
     sizes = problem.measurement.cpu().double() ** 2
     if weights is not None:
