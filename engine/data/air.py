@@ -6,8 +6,6 @@ tag names them. Simulated, these would be rays that grow on their way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from engine.data.dataset import ImageDataset
@@ -54,9 +52,7 @@ class AirFloor:
         )
 
 
-def keep_above_air(dataset: ImageDataset) -> Callable[[int], np.ndarray]:
-    """Give a CT dataset this floor; what it read before is returned."""
-    before = dataset.read
+def keep_above_air(dataset: ImageDataset) -> None:
+    """Give a CT dataset this floor; what is below it is said when a slice is read."""
     if dataset.modality == "CT":
         dataset.read = AirFloor(dataset)
-    return before
