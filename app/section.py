@@ -36,6 +36,9 @@ class Section(QWidget):
     def folded(self) -> bool:
         return not self.head.isChecked()
 
+    def set_title(self, title: str) -> None:
+        self.head.setText(title)
+
     def set_folded(self, folded: bool) -> None:
         self.head.setChecked(not folded)
 

@@ -97,7 +97,9 @@ def test_the_series_get_thumbnails(bench):
 
 def test_every_warning_about_the_data_is_shown(bench):
     bench.open(MIXED)
-    shown = [label.text() for label in bench.window.browser.warnings.findChildren(QLabel)]
+    browser = bench.window.browser
+    lists = (browser.warnings, browser.checks)
+    shown = [label.text() for part in lists for label in part.findChildren(QLabel)]
     assert any("161 slices are missing" in text for text in shown)
     assert any("There are 4 series" in text for text in shown)
     assert bench.window.browser.warnings.isVisible()

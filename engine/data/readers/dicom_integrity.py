@@ -10,7 +10,7 @@ import numpy as np
 from pydicom import uid
 from scipy.ndimage import binary_dilation, binary_erosion
 
-from engine.data.air import AIR_HU, AirFloor
+from engine.data.air import AIR_HU, LOWEST_HU, AirFloor
 from engine.data.dataset import ImageDataset
 from engine.data.readers.dicom_geometry import Stack, make_stack, same_places, sort_along_normal
 from engine.data.readers.dicom_image import SliceImage
@@ -28,6 +28,7 @@ TISSUE_HU = -200.0  # at the edge of the field of view: body, and not air, cloth
 CUT_OFF = 0.01  # of the edge
 THIN_MM = 6.0  # half of what is not thinner than a table
 HIGHEST_FILL_HU = -900.0
+SMALLEST_DISC = 0.45  # of the image's side
 DISC, FULL_DISC = 0.97, 0.99  # of the radius that is looked at, and how full it must be
 RIM_PX = 3  # scanners leave a few pixels between what they fill and what they reconstruct
 
@@ -233,5 +234,7 @@ def _reconstructed(raw: np.ndarray) -> np.ndarray:
     distance = np.hypot(rows[:, None], columns)
     if not inside.any():
         return everything
-    disc = distance < DISC * distance[inside].max()
-    return inside if inside[disc].mean() > FULL_DISC else everything
+    radius = distance[inside].max()
+    if fill >= LOWEST_HU and radius < SMALLEST_DISC * max(raw.shape):
+        return everything  # a round body in air without noise
+    return inside if inside[distance < DISC * radius].mean() > FULL_DISC else everything
