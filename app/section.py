@@ -37,6 +37,8 @@ class Section(QWidget):
         return not self.head.isChecked()
 
     def set_title(self, title: str) -> None:
+        """Words that may change: what does not fit is cut off and widens no column."""
+        self.head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.head.setText(title)
 
     def set_folded(self, folded: bool) -> None:

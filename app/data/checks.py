@@ -48,9 +48,10 @@ class ChecksList(QWidget):
 
     @property
     def summary(self) -> str:
-        """Such as '1 doubtful, 7 good'."""
+        """Such as '1 doubtful, 2 corrected'; what is good counts only when everything is."""
         verdicts = [check.verdict for check in self._checks]
-        counts = ((verdicts.count(name), name) for name in MARKS if name in verdicts)
+        news = [name for name in MARKS if name in verdicts and name != "good"]
+        counts = ((verdicts.count(name), name) for name in news or verdicts[:1])
         return ", ".join(f"{count} {name}" for count, name in counts)
 
     def show_checks(self, checks: Sequence[Check], facts: Iterable[Fact] = ()) -> None:

@@ -28,6 +28,7 @@ class SeriesItem:
     label: str
     count: int
     modality: str
+    part: str = ""  # which stack of the series this is, such as 'echo 1 of 2'
     screen_text: str = field(default="", repr=False)
     refusal: str | None = field(default=None, repr=False)
     chosen: bool = False

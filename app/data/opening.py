@@ -183,6 +183,7 @@ def _series_items(
             _label(series),
             series.count,
             series.modality,
+            series.part,
             series.screen_text,
             series.refusal,
             series is chosen,
@@ -197,8 +198,7 @@ def _label(series: Series) -> str:
     if not series.count:
         files = len(series.files)
         return f"{modality}{number}, {files} file{'s' * (files != 1)}, no images"
-    part = f", {series.part}" if series.part else ""
-    return f"{modality}{number}{part}, {_slices(series.count)}"
+    return f"{modality}{number}, {_slices(series.count)}"
 
 
 def _slices(count: int) -> str:
@@ -214,7 +214,8 @@ def _safe_name(
     if text.startswith(DEMO):
         return DEMO_NAMES[dataset.modality]
     if found is not None:
-        return next(item for item in series if item.chosen).label.rpartition(", ")[0]
+        item = next(item for item in series if item.chosen)
+        return ", ".join(filter(None, (item.label.split(",")[0], item.part)))
     return f"{dataset.modality} {KIND_WORDS[dataset.kind]}"
 
 

@@ -171,7 +171,7 @@ def test_a_check_is_told_by_shape_word_and_colour_and_says_what_to_do(qtbot, bro
     write_series(tmp_path, heights, BurnedInAnnotation="YES")
     data = opened(qtbot, browser, tmp_path)
     assert browser.checks.isVisible(), "it is unfolded when there is something to read"
-    assert browser.checked.head.text().startswith("Checks: 1 blocking, 1 doubtful")
+    assert browser.checked.head.text().endswith("Checks: 1 blocking, 1 doubtful")
     rows = [
         [browser.checks.grid.itemAtPosition(row, column).widget() for column in (0, 1)]
         for row in range(len(data.checks))
@@ -260,3 +260,15 @@ def test_what_is_being_read_is_shown_after_a_moment_without_moving_anything(qtbo
     assert browser.busy.toolTip().startswith("Opening a folder")
     browser.presenter.busy.emit("")
     assert browser.busy.text() == ""
+
+
+def test_the_stacks_of_a_series_are_lines_that_say_which_is_which(qtbot, browser, tmp_path):
+    for echo in (2.0, 4.0):
+        write_series(tmp_path / f"{echo:g}", [0.0, 2.0, 4.0], "MR", EchoTime=echo)
+    data = opened(qtbot, browser, tmp_path)
+    texts = [browser.series.items.item(row).text() for row in range(2)]
+    assert texts == [f"MR series 3, 3 slices\necho {n} of 2 (TE {2 * n} ms)" for n in (1, 2)]
+    assert data.name == "MR series 3, echo 1 of 2 (TE 2 ms)"
+    with qtbot.waitSignal(browser.presenter.opened):
+        click_row(qtbot, browser, 1)
+    assert browser.presenter.current.series[1].chosen

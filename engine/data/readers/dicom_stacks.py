@@ -104,7 +104,7 @@ def _separate(placed: Placed) -> list[Part]:
             if isinstance(value, float) and keyword in NUMBERS:
                 label += NUMBERS[keyword](value)
             for part in _separate(group):
-                labels = ", ".join(filter(None, (label, part.label)))
+                labels = ", ".join(filter(None, (part.label, label)))  # the finest first
                 words = dict.fromkeys([keyword, *part.keyword.split(", ")])
                 parts.append(Part(part.slices, labels, ", ".join(filter(None, words))))
         return parts

@@ -81,7 +81,7 @@ def test_echoes_of_several_time_points_are_told_apart_by_both(tmp_path):
 
     stacks(tmp_path, 4, tags=tags)
     assert labels(tmp_path) == [
-        f"echo {echo} of 2 (TE {echo + 1} ms), acquisition {turn} of 2"
+        f"acquisition {turn} of 2, echo {echo} of 2 (TE {echo + 1} ms)"
         for echo in (1, 2)
         for turn in (1, 2)
     ]
