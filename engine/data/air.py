@@ -46,8 +46,8 @@ class AirFloor:
         self.dataset.check(
             NAME,
             "corrected",
-            f"Below {LOWEST_HU:g} HU (down to {self.lowest:g}) there is no matter: {shown} of the "
-            f"pixels ({looked} looked at) are taken as air, {AIR_HU:g} HU.",
+            f"Values below {LOWEST_HU:g} HU (down to {self.lowest:g}) are taken as air, "
+            f"{AIR_HU:g} HU: {shown} of the pixels ({looked} looked at).",
             "Nothing need be done; the files are not changed.",
         )
 

@@ -69,11 +69,13 @@ def check_series(dataset: ImageDataset, series: Series, stack: Stack) -> None:
     for found in stack.checks:
         dataset.check(found.name, found.verdict, found.sentence, found.fix)
     if series.part:
+        which = f"told apart by {series.part_by}: this is {series.part}"
+        if not series.part_by:
+            which = "and these images belong to none of them"
         dataset.check(
             "stacks",
             "corrected",
-            f"The series holds several stacks in the same places, told apart by {series.part_by}: "
-            f"this is {series.part}.",
+            f"The series holds several stacks in the same places, {which}.",
             "The others are in the list of series.",
         )
     if copies := series.copies + stack.copies:
@@ -175,9 +177,9 @@ def look_at(dataset: ImageDataset) -> None:
     for number in numbers:
         try:
             raw, values = floor.below(number), floor(number)
-        except RequestError as error:
-            fix = "The other slices can be used: choose them as --slice does."
-            dataset.check("pixels", "doubtful", str(error), fix)
+        except RequestError:  # its sentence names the file, and that may name the patient
+            sentence = f"Slice {number} (counted from 0) cannot be read; others were not looked at."
+            dataset.check("pixels", "doubtful", sentence, "Leave it out of the run.")
             continue
         lowest = min(lowest, float(values.min()))
         edges.append(share_of_edge(raw, values, dataset.pixel_mm[1] if dataset.pixel_mm else 1.0))

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from dicom_files import header, picture, save, set_pixels, write_series, write_slice
+from dicom_files import SECRETS, header, picture, save, set_pixels, write_series, write_slice
+from pydicom import uid
+from pydicom.encaps import encapsulate
 
 from engine.cli import main
 from engine.data.input_options import InputOptions
@@ -62,7 +64,7 @@ def test_corners_at_minus_3024_are_air_whatever_the_padding_tag_says(tmp_path, t
     said = check(first, "air")
     share = 100 * (filled == -3024).mean()
     assert said.verdict == "corrected"
-    assert f"(down to -3024) there is no matter: {share:.1f} % of the pixels" in said.sentence
+    assert f"(down to -3024) are taken as air, -1000 HU: {share:.1f} % of" in said.sentence
     acquisition = {"views": 12}
     scans = [
         dataset.problem([0], acquisition, IntensityMap("hu", 1000.0), 0).measurement
@@ -183,15 +185,24 @@ def test_a_mosaic_blocks_a_run(tmp_path):
         dataset.refuse_blocked()
 
 
-def test_a_slice_that_cannot_be_read_is_a_doubtful_check_and_the_others_open(tmp_path):
-    write_body(tmp_path / "0.dcm", body())
-    data = header(ImagePositionPatient=[0.0, 0.0, 9.0])
-    set_pixels(data, np.zeros((SIDE, SIDE)))
-    path = save(tmp_path / "1.dcm", data)
-    path.write_bytes(path.read_bytes()[:-100])
+def test_a_slice_that_cannot_be_read_is_doubtful_and_its_file_is_not_named(tmp_path):
+    for number in range(2):
+        place = [0.0, 0.0, 9.0 * number]
+        write_body(tmp_path / f"{number}.dcm", body(), ImagePositionPatient=place)
+    frame = b"\xff\xd8\xff\xc0 this is no picture"
+    tags = {"ImagePositionPatient": [0.0, 0.0, 18.0], "Rows": SIDE, "Columns": SIDE}
+    data = header(**tags, SOPInstanceUID="1.2.3.9")
+    set_pixels(data, np.zeros((SIDE, SIDE)), allocated=8)
+    data.PixelSpacing, data.BitsAllocated = [0.8, 0.8], 8
+    data.PixelData = encapsulate([frame])
+    data["PixelData"].is_undefined_length = True
+    save(tmp_path / f"{SECRETS[0]}.dcm", data, uid.JPEGBaseline8Bit)
     dataset = opened(tmp_path)
-    assert dataset.count == 1
-    assert any("cut off" in words for words in dataset.warnings)
+    assert check(dataset, "pixels").verdict == "doubtful"
+    assert "Slice 2 (counted from 0) cannot be read" in check(dataset, "pixels").sentence
+    assert SECRETS[0] not in str(dataset.checks)
+    with pytest.raises(RequestError, match="Rumpelstilz"):
+        dataset.read(2)
 
 
 def test_inspect_lists_the_checks_with_marks_the_worst_first(tmp_path, capsys):
