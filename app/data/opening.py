@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEMO = "demo:"
 DEMO_NAMES = {"CT": "CT demo", "MR": "MRI demo"}
 STRIP_BINS = 512  # detector bins of a measured sinogram that are worth drawing
-MANY_STACKS = "The series holds several stacks; {part} was opened. Choose another in the list."
+MANY_STACKS = "The series holds several stacks: {part} was opened. Choose another in the list."
 MANY_SERIES = (
     "There are {all} series; the one with most slices, number {number}, was opened. "
     "Choose another in the list."
@@ -159,7 +159,7 @@ def _open(
 
 
 def _note(series: Series, found: Sequence[Series], wanted: str | None) -> str:
-    if wanted is not None:
+    if wanted is not None or all(one.key == series.key for one in found):
         return MANY_STACKS.format(part=series.part)
     return MANY_SERIES.format(all=len(found), number=series.number)
 
