@@ -34,6 +34,7 @@ DECODED = NATIVE | {
 MARKS = (
     "EchoTime",
     "DiffusionBValue",
+    "DiffusionGradientOrientation",
     "TemporalPositionIdentifier",
     "ConvolutionKernel",
     "ImageType",
@@ -180,6 +181,8 @@ def make_slice(header: Header, layout: PixelLayout, frame: int, values: Values) 
 def mark_of(values: Values, keyword: str) -> Mark:
     if keyword in ("ConvolutionKernel", "ImageType"):
         return values.text(keyword).upper() or None
+    if keyword == "DiffusionGradientOrientation":
+        return " ".join(f"{part:.3f}" for part in values.vector(keyword, 3) or ()) or None
     return values.number(keyword)  # a time as hhmmss: its order is all that is used
 
 

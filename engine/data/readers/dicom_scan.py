@@ -46,7 +46,8 @@ KEYWORDS = """SpecificCharacterSet ImageType SOPClassUID SOPInstanceUID Modality
     PixelPaddingRangeLimit RescaleIntercept RescaleSlope RescaleType ModalityLUTSequence
     LossyImageCompression LossyImageCompressionRatio ExtendedOffsetTable
     ExtendedOffsetTableLengths AcquisitionNumber AcquisitionTime ContentTime TriggerTime
-    ConvolutionKernel DiffusionBValue TemporalPositionIdentifier BurnedInAnnotation"""
+    ConvolutionKernel DiffusionBValue DiffusionGradientOrientation TemporalPositionIdentifier
+    BurnedInAnnotation"""
 WANTED = tags_of(KEYWORDS.split())
 PROJECTION_ROWS = "CT-PD rows"  # private: only projection data has it
 GE_COMPONENT = "GE image type"

@@ -20,6 +20,7 @@ from engine.data.readers.dicom_image import MARKS, Mark, SliceImage
 WORDS = {
     "EchoTime": "echo",
     "DiffusionBValue": "b-value",
+    "DiffusionGradientOrientation": "direction",
     "TemporalPositionIdentifier": "time point",
     "ConvolutionKernel": "kernel",
     "ImageType": "image type",
@@ -132,7 +133,7 @@ def _by_turn(placed: Placed, keyword: str, most: int) -> Groups:
     """The first image of every place, the second of every place, and so on.
 
     Only when the places were covered one time after the other: a turn ends before the next one
-    begins. Of instance numbers also when each place's images are numbered in a row.
+    begins. Of instance numbers also when one place's images are all numbered before another's.
     """
     if keyword not in BY_TURN:
         return []
@@ -142,16 +143,21 @@ def _by_turn(placed: Placed, keyword: str, most: int) -> Groups:
             return []
         places.setdefault((entry[1].geometry, entry[1].number), []).append(entry)
     turns: list[Placed] = [[] for _ in range(most)]
-    in_a_row = keyword == "InstanceNumber"
+    spans: list[tuple[float, float]] = []
     for entries in places.values():
         entries.sort(key=lambda entry: _number(entry, keyword))
         numbers = [_number(entry, keyword) for entry in entries]
         if any(a == b for a, b in pairwise(numbers)):
             return []
-        in_a_row &= len(numbers) == most and numbers[-1] - numbers[0] == most - 1
+        spans.append((numbers[0], numbers[-1]))
         for turn, entry in zip(turns, entries, strict=False):
             turn.append(entry)
-    if not in_a_row and not all(_ends_before(a, b, keyword) for a, b in pairwise(turns)):
+    place_by_place = (
+        keyword == "InstanceNumber"
+        and len(placed) == most * len(places)
+        and all(a[1] < b[0] for a, b in pairwise(sorted(spans)))
+    )
+    if not place_by_place and not all(_ends_before(a, b, keyword) for a, b in pairwise(turns)):
         return []
     return [(None, turn) for turn in turns]
 

@@ -42,6 +42,11 @@ def opened(folder, number):
     [
         ("EchoTime", [2.5, 5.0, 7.5], "echo 2 of 3 (TE 5 ms)"),
         ("DiffusionBValue", [0.0, 500.0, 1000.0], "b-value 2 of 3 (b = 500)"),
+        (
+            "DiffusionGradientOrientation",
+            [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+            "direction 2 of 3",
+        ),
         ("TemporalPositionIdentifier", [1, 2, 3], "time point 2 of 3"),
         ("ConvolutionKernel", ["B30f", "B70f", "B80f"], "kernel 2 of 3"),
         ("AcquisitionNumber", [1, 2, 3], "acquisition 2 of 3"),
@@ -164,6 +169,19 @@ def test_the_same_pixels_twice_in_one_place_are_one_slice(tmp_path):
     assert dataset.count == 4
     assert "1 slices are there twice" in " ".join(dataset.notices)
     dataset.refuse_blocked()
+
+
+def test_stacks_that_are_numbered_place_by_place_are_told_apart(tmp_path):
+    """Two b-values of two directions each, numbered slice by slice through all of them."""
+
+    def tags(stack, number):
+        return {"DiffusionBValue": 500.0 * (stack // 2), "InstanceNumber": 4 * number + stack + 1}
+
+    stacks(tmp_path, 4, tags=tags)
+    assert [words.split(",")[0] for words in labels(tmp_path)] == 2 * [
+        "repeat 1 of 2",
+        "repeat 2 of 2",
+    ]
 
 
 def test_images_of_one_place_stay_one_sequence(tmp_path):
