@@ -82,6 +82,15 @@ _OTHERS: Final = (
 )
 
 
+# of a check before a run: light, dark; never told by colour alone
+VERDICTS: Final[dict[str, tuple[str, str]]] = {
+    "good": ("#0a7a55", "#3fc796"),
+    "corrected": ("#8a6100", "#e6b800"),
+    "doubtful": ("#8a6100", "#e6b800"),
+    "blocking": ("#b3261e", "#ff8a80"),
+}
+
+
 def run_style(method: str) -> RunStyle:
     """The style of a method by its command-line name; an unknown one keeps its own too."""
     name = method.strip().lower()

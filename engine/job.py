@@ -53,6 +53,7 @@ class Job:
     device: str = "auto"
     precision: str = "fp32"  # of the denoiser
     deidentify: bool = False  # outputs and record name neither patient nor file
+    ignore_checks: bool = False  # run data that a check calls unfit
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -73,6 +74,7 @@ class Job:
                 not isinstance(job.acquisition, dict),
                 not isinstance(job.options, dict),
                 not isinstance(job.deidentify, bool),
+                not isinstance(job.ignore_checks, bool),
             ]
         except TypeError:
             wrong = [True]
@@ -116,7 +118,7 @@ class Prepared:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.dataset.warnings, *self.notes]
+        return [*self.dataset.notices, *self.notes]
 
 
 def check_job(job: Job) -> None:
@@ -139,14 +141,18 @@ def prepare(
     problem: Problem | None = None,
     prior: Prior | None = None,
     numbers: Sequence[int] | None = None,
+    gate: bool = True,
 ) -> Prepared:
     """Check everything and build the problem; the data, the problem and the prior may be shared.
 
-    ``numbers`` are slices to take instead of the job's.
+    ``numbers`` are slices to take instead of the job's. Without ``gate`` data are taken whatever
+    their checks say: what a record tells of was allowed to run when it was written.
     """
     check_job(job)
     solver, device = find_solver(job.solver), choose_device(job.device)
     dataset = dataset or open_dataset(job)
+    if gate and not job.ignore_checks:
+        dataset.refuse_blocked()
     if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
     if "task" in job.acquisition and dataset.kind != "image":
@@ -197,6 +203,7 @@ def new_record(prepared: Prepared) -> RunRecord:
             "slices": list(problem.slices),
             "intensity": problem.intensity.to_dict(),  # what the checkpoint's numbers mean
             "facts": [dataclasses.asdict(fact) for fact in prepared.dataset.facts],
+            "checks": [dataclasses.asdict(check) for check in prepared.dataset.checks],
             "warnings": prepared.warnings,
             **problem.provenance,
         },
@@ -242,7 +249,7 @@ def resume_run(
     if input is not None and said != REMOVED and not is_network(str(said)):
         raise RequestError("--resume takes everything from the record: leave INPUT.")
     places = record.job if own else {"input": input} if input is not None else {}
-    prepared = prepare(recorded_job(record, str(record_path), places))
+    prepared = prepare(recorded_job(record, str(record_path), places), gate=False)
     if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
     expected = (record.prior or {}).get("sha256")

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from engine.commands.options import add_job_options, job_from, unused_options
 from engine.commands.progress import follow
-from engine.commands.reconstruct import cancel_on_signals
+from engine.commands.reconstruct import cancel_on_signals, print_warnings
 from engine.data.atomic import write_bytes_atomic
 from engine.data.figure import comparison_figure
 from engine.data.record import plain
@@ -68,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     with cancel_on_signals(control):
         for job in jobs:
             prepared = prepare(job, dataset, problem)
+            if problem is None:
+                print_warnings(prepared)
             problem = prepared.problem
             done = make_run(prepared, control=control)
             with contextlib.suppress(StepFailed):  # its row says so; the others still count

@@ -99,6 +99,11 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Name neither patient nor file in the outputs and the record.",
     )
+    how.add_argument(
+        "--ignore-checks",
+        action="store_true",
+        help="Run data that a check (see dualscope inspect) calls unfit for a run.",
+    )
     how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
     add_precision(how)
 
@@ -135,6 +140,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         device=options.device or "auto",
         precision=options.precision or "fp32",
         deidentify=options.deidentify,
+        ignore_checks=options.ignore_checks,
     )
 
 

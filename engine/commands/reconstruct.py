@@ -23,7 +23,7 @@ from engine.data.dataset import Dataset
 from engine.data.writers import Result, check_outputs, write_outputs
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
-from engine.job import Job, check_job, make_run, open_dataset, prepare, resume_run
+from engine.job import Job, Prepared, check_job, make_run, open_dataset, prepare, resume_run
 from engine.paths import state_folder
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
@@ -123,9 +123,13 @@ def _fresh(options: argparse.Namespace, control: RunControl, job: Job, dataset: 
     if options.record:
         (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
     prepared = prepare(job, dataset)
+    print_warnings(prepared)
+    return make_run(prepared, record, control, options.checkpoint_seconds)
+
+
+def print_warnings(prepared: Prepared) -> None:
     for warning in prepared.warnings:
         print(f"dualscope: warning: {warning}", file=sys.stderr)
-    return make_run(prepared, record, control, options.checkpoint_seconds)
 
 
 def _resumed(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:

@@ -121,8 +121,23 @@ class Dataset(ABC):
 
     def check(self, name: str, verdict: Verdict, sentence: str, fix: str = "") -> None:
         """A line of the list of checks; replaces an earlier one of the same name."""
-        self.checks = [check for check in self.checks if check.name != name]
-        self.checks.append(Check(name, verdict, sentence, fix))
+        kept = [check for check in self.checks if check.name != name]
+        self.checks[:] = [*kept, Check(name, verdict, sentence, fix)]  # in place: shrunk shares it
+
+    @property
+    def notices(self) -> list[str]:
+        """Every sentence to read before a run: the warnings, and the checks that are not good."""
+        said = [check.sentence for check in self.checks if check.verdict != "good"]
+        return list(dict.fromkeys([*self.warnings, *said]))
+
+    def refuse_blocked(self) -> None:
+        """Stop a run of data that a check calls unfit for one."""
+        for check in self.checks:
+            if check.verdict == "blocking":
+                raise RequestError(
+                    f"{self.description}: {check.sentence} {check.fix}".rstrip()
+                    + " (--ignore-checks runs it all the same.)"
+                )
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:

@@ -34,6 +34,7 @@ def shrunk(dataset: ImageDataset, size: int) -> ImageDataset:
         placements=placements and tuple(_coarser(p, factor) for p in placements),
         read=averaged,
         facts=list(dataset.facts),
+        warnings=list(dataset.warnings),
     )
     smaller.add_fact("shrunk", f"{factor} x {factor} pixels averaged", "option")
     return smaller

@@ -72,9 +72,12 @@ def provenance_table(bodies: Sequence[tuple[str, dict[str, Any]]], operator: dic
     entries += _priors(bodies)
     for fact in given.get("facts", []):
         entries.append((f"input: {fact['name']}", f"{fact['value']} ({fact['origin']})"))
-    known = {"name", "sha256", "slices", "intensity", "facts", "warnings"}
+    known = {"name", "sha256", "slices", "intensity", "facts", "checks", "warnings"}
     entries += [(f"input: {n}", v) for n, v in given.items() if n not in known]
-    entries += [("warning", text) for text in given.get("warnings", [])]
+    checks = given.get("checks", [])
+    entries += [(f"check: {c['name']}", f"{c['verdict']}: {c['sentence']}") for c in checks]
+    said = {c["sentence"] for c in checks}
+    entries += [("warning", text) for text in given.get("warnings", []) if text not in said]
     entries += list(_flat("operator", operator))
     rows = [
         f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"
