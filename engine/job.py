@@ -89,7 +89,8 @@ def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = 
     for name, text in (("input", job.input), ("prior", job.prior), ("options", sidecar)):
         if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")
-    return job
+    settings = find_solver(job.solver).settings_class.recorded(job.settings)
+    return dataclasses.replace(job, settings=settings)
 
 
 @dataclass
@@ -241,6 +242,7 @@ def resume_run(
     run = make_run(prepared, record_path, control, checkpoint_seconds)
     run.record.history = record.history
     run.record.timings = numbers_in(record.timings)
+    run.record.verdicts = record.verdicts
     checkpoint = Checkpoint.path_beside(record_path)
     if checkpoint.exists():
         run.resume_from(Checkpoint.read(checkpoint))

@@ -11,11 +11,9 @@ from engine.random import make_generator
 from engine.solvers.catalogue import parse_variant
 from engine.solvers.classical import (
     SIRT,
-    TV,
     CGTikhonov,
-    IterationSettings,
+    StoppingSettings,
     TikhonovSettings,
-    TVSettings,
 )
 from engine.solvers.daps import Daps
 from engine.solvers.data_step import AUTO_RHO_SHARE, DataStep, DataStepSettings
@@ -24,6 +22,7 @@ from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
 from engine.solvers.schedule import karras_sigmas
+from engine.solvers.sparse import TV, TVSettings
 
 EXACT = {"cg_iterations": 80, "cg_tolerance": 1e-14}
 
@@ -160,7 +159,7 @@ def test_sirt_is_its_formula_and_fits_the_data():
     problem.operator.matrix = problem.operator.matrix.abs()  # rays have positive lengths
     problem.measurement = problem.operator.forward(problem.reference)
     a, y = problem.operator.matrix, problem.measurement.flatten()
-    its = all_of(SIRT(), problem, None, IterationSettings(iterations=400))
+    its = all_of(SIRT(), problem, None, StoppingSettings(iterations=400))
     x = torch.zeros(a.shape[1], dtype=a.dtype)
     for _ in range(3):
         x = x + (a.T @ ((y - a @ x) / a.sum(1))) / a.sum(0)
@@ -174,7 +173,7 @@ def test_tv_solution_satisfies_its_optimality_condition():
 
     problem = dense_problem(rows=80, size=8)
     strength = 0.01
-    settings = TVSettings(iterations=600, tv_strength=strength, tv_inner=50)
+    settings = TVSettings(iterations=600, tv_strength=strength, tv_inner=50, tv_method="fista")
     x = all_of(TV(), problem, None, settings)[-1].image
     penalty = strength * problem.operator.norm() ** 2
     p = -problem.operator.adjoint(problem.residual(x)) / penalty
