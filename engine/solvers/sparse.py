@@ -221,9 +221,14 @@ class SparseFit:
         state["done"] = state["done"] | ((left.maximum(before) < tolerance) & fits)
 
     def _balance(self, state: dict[str, Tensor], s: Tensor, f: Tensor, seen: Tensor) -> None:
-        """Penalties for which both splits close as fast as what they are split from settles."""
-        gap, moved = length(self.sparsifier.apply(state["x"]) - state["s"]), length(state["s"] - s)
-        factor = _step(gap, moved)
+        """Penalties for which both splits close as fast as they settle.
+
+        That of the coefficients is measured relative to them and to their dual: its threshold may
+        begin far from where it should be.
+        """
+        coefficients = self.sparsifier.apply(state["x"])
+        gap = length(coefficients - state["s"]) / length(coefficients).clamp_min(1e-30)
+        factor = _step(gap, length(state["s"] - s) / length(state["q"]).clamp_min(1e-30))
         state["t"], state["q"] = state["t"] / factor, state["q"] / factor
         gap = weighted_norm(seen - state["f"], None)
         inverse = _step(gap, weighted_norm(state["f"] - f, None))

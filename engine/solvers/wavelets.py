@@ -22,7 +22,7 @@ HIGH_PASS = tuple((-1) ** n * c for n, c in enumerate(reversed(LOW_PASS)))
 
 def response(taps: tuple[float, ...], frequency: Tensor) -> Tensor:
     """The filter's Fourier transform over sqrt(2), so that |low|^2 + |high|^2 = 1."""
-    terms = [c * torch.exp(-2j * math.pi * n * frequency) for n, c in enumerate(taps)]
+    terms = [c * torch.exp(2j * math.pi * n * frequency) for n, c in enumerate(taps)]
     return torch.stack(terms).sum(0) / math.sqrt(2)
 
 

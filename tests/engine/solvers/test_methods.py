@@ -1,5 +1,6 @@
 """Each method against an independent statement of its update."""
 
+import dataclasses
 import math
 
 import pytest
@@ -165,6 +166,38 @@ def test_sirt_is_its_formula_and_fits_the_data():
         x = x + (a.T @ ((y - a @ x) / a.sum(1))) / a.sum(0)
     assert relative(its[2].image.flatten(), x) < 1e-10
     assert float(its[-1].residual_x) < 0.1 * float(its[0].residual_x)
+
+
+@pytest.mark.parametrize("solver", [SIRT(), CGTikhonov()], ids=["sirt", "cg"])
+def test_the_iteration_ends_where_the_residual_is_the_noise(solver):
+    """Each slice by itself, and where the noise is not known never."""
+    problem = dense_problem(rows=60, batch=3)
+    problem.operator.matrix = problem.operator.matrix.abs()
+    clean = problem.operator.forward(problem.reference)
+    sigma = torch.tensor([0.2, 0.02, 0.0], dtype=torch.float64).view(-1, 1, 1, 1)
+    noise = torch.randn(clean.shape, generator=make_generator(4), dtype=torch.float64)
+    problem.measurement, problem.noise_sigma = clean + sigma * noise, sigma
+    settings = solver.settings_class(iterations=300)
+    its = all_of(solver, problem, None, settings)
+    reduced = problem.residual(its[-1].image).square().mean((1, 2, 3)) / sigma.flatten() ** 2
+    assert float(reduced[0]) == pytest.approx(1, abs=1e-6)
+    known = all_of(solver, only_first(problem), None, settings)
+    assert known[-1].k == known[-1].K < 300
+    assert known[-1].note.startswith(f"Stopped after {known[-1].k} iterations")
+    assert relative(known[-1].image, its[-1].image[:1]) < 1e-9
+    never = all_of(solver, only_first(problem), None, solver.settings_class(stop_at_noise=False))
+    assert (never[-1].k, never[-1].note) == (100, "")
+    assert float(never[-1].residual_x) < float(known[-1].residual_x)
+
+
+def only_first(problem):
+    return dataclasses.replace(
+        problem,
+        measurement=problem.measurement[:1],
+        reference=problem.reference[:1],
+        noise_sigma=problem.noise_sigma[:1],
+        slices=(0,),
+    )
 
 
 def test_tv_solution_satisfies_its_optimality_condition():
