@@ -62,7 +62,7 @@ class Sparsifier(Protocol):
 class Gradient:
     """Total variation, isotropic, channels joined."""
 
-    groups = (0, 2)
+    groups: tuple[int, ...] = (0, 2)
 
     def __init__(self, like: Tensor) -> None:
         height, width = like.shape[-2:]

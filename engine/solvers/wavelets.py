@@ -29,13 +29,14 @@ def response(taps: tuple[float, ...], frequency: Tensor) -> Tensor:
 class Wavelets:
     """K: images ``[B, C, H, W]`` to bands ``[3 levels, B, C, H, W]``, finest first."""
 
-    groups = (2,)  # channels: the size of a complex coefficient
+    groups: tuple[int, ...] = (2,)  # channels: the size of a complex coefficient
 
     def __init__(self, levels: int, like: Tensor) -> None:
         height, width = like.shape[-2:]
         self.levels = max(1, min(levels, int(math.log2(min(height, width)))))
-        fy, fx = torch.fft.fftfreq(height).double(), torch.fft.rfftfreq(width).double()
-        rows, columns = torch.ones_like(fy).cdouble(), torch.ones_like(fx).cdouble()
+        fy = torch.fft.fftfreq(height, dtype=torch.float64)
+        fx = torch.fft.rfftfreq(width, dtype=torch.float64)
+        rows, columns = (torch.ones_like(f).to(torch.cdouble) for f in (fy, fx))
         bands = []
         for level in range(self.levels):
             low_y, low_x = (response(LOW_PASS, 2**level * f) for f in (fy, fx))
