@@ -83,7 +83,7 @@ class ZeroFilled(PseudoInverse):
 @dataclass(frozen=True)
 class IterationSettings(Settings):
     iterations: int = setting(
-        100, "Iterations of a classical method, at most.", low=1, high=100_000
+        200, "Iterations of a classical method, at most.", low=1, high=100_000
     )
 
 
@@ -91,8 +91,8 @@ class IterationSettings(Settings):
 class StoppingSettings(IterationSettings):
     stop_at_noise: bool = setting(
         True,
-        "End when the residual is as small as the measurement noise, if that is known: further "
-        "iterations fit the noise.",
+        "End when the residual is as small as the measurement noise, if that is known: going on "
+        "would fit the noise. With SITCOM this ends the steps of a noise level.",
         before=False,
     )
 

@@ -97,7 +97,6 @@ def length(coefficients: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class SparseSettings(IterationSettings):
-    iterations: int = setting(200, "Iterations at most; fewer once converged.", low=1, high=100_000)
     tolerance: float = setting(
         5e-3,
         "Converged means that the image will change by less than this share of itself, as far "
