@@ -66,6 +66,7 @@ RUN_STYLES: Final[dict[str, RunStyle]] = {
     "fbp": RunStyle("#56B4E9", (8, 3, 2, 3)),
     "zero-filled": RunStyle("#56B4E9", (8, 3, 2, 3)),
     "tv": RunStyle("#CC79A7", (4, 2)),
+    "wavelet": RunStyle("#CC79A7", (10, 4)),
     "ddnm": RunStyle("#F0E442", (10, 4)),
     "dds": RunStyle("#CC79A7", (8, 3, 2, 3, 2, 3)),
     "daps": RunStyle("#56B4E9", (3, 2)),

@@ -96,13 +96,11 @@ def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = 
 
 def as_it_meant(job: Job, record: RunRecord) -> Job:
     """The job of an older record, with the settings that did not exist when it was written."""
-    settings = find_solver(job.solver).settings_class.before(job.settings)
+    settings = find_solver(job.solver).settings_class.recorded(job.settings)
     measured = record.input.get("kind") in ("sinogram", "kspace")
     older = record.versions.get("dualscope", "").startswith("0.1.")
     scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
-    return dataclasses.replace(
-        job, settings=settings | job.settings, acquisition=scan | job.acquisition
-    )
+    return dataclasses.replace(job, settings=settings, acquisition=scan | job.acquisition)
 
 
 @dataclass
@@ -259,6 +257,7 @@ def resume_run(
     run = make_run(prepared, record_path, control, checkpoint_seconds)
     run.record.history = record.history
     run.record.timings = numbers_in(record.timings)
+    run.record.verdicts = record.verdicts
     checkpoint = Checkpoint.path_beside(record_path)
     if checkpoint.exists():
         run.resume_from(Checkpoint.read(checkpoint))

@@ -206,6 +206,8 @@ class Run:
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)
             self.record.threads = torch.get_num_threads()
+        if self.last is not None and self.last.note:
+            self.record.verdicts["convergence"] = self.last.note
         if self.image is not None and self.problem.reference is not None:
             profile = default_profile(self.problem.modality)
             self.record.metrics[profile] = evaluate(

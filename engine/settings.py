@@ -29,11 +29,11 @@ def setting(
     above: float | None = None,
     choices: tuple[str, ...] = (),
     unit: str = "",
-    **before: Any,
+    before: Any = None,
 ) -> Any:
     """A field with its meaning and limits; ``above`` is a strict lower bound.
 
-    ``before=value`` is what a record means that was written before the setting existed.
+    ``before`` is what a record without this setting was made with, if that was not the default.
     """
     metadata = {
         "help": help,
@@ -42,7 +42,7 @@ def setting(
         "above": above,
         "choices": choices,
         "unit": unit,
-        **before,
+        "before": before,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -128,13 +128,11 @@ class Settings:
         return cls(**values)
 
     @classmethod
-    def before(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """What a record leaves unsaid because these settings did not exist when it was written."""
-        return {
-            field.name: field.metadata["before"]
-            for field in dataclasses.fields(cls)
-            if "before" in field.metadata and field.name not in values
-        }
+    def recorded(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The settings of a record, with those that did not exist when it was written."""
+        fields = dataclasses.fields(cls)
+        old = {f.name: b for f in fields if (b := f.metadata.get("before")) is not None}
+        return old | values
 
     @classmethod
     def pick(cls, values: dict[str, Any]) -> Self:
