@@ -22,7 +22,7 @@ class MeasuredCT(WrappedOperator):
     def __init__(self, operator: Operator, intensity: IntensityMap) -> None:
         super().__init__(operator)
         self.air = -(1000 + intensity.offset) / intensity.scale
-        self.lengths = operator.forward(torch.ones(1, *self.image_shape, device=operator.device))
+        self.lengths = operator.ray_lengths()
 
     def pseudo_inverse(self, y: Tensor) -> Tensor:
         return self.operator.pseudo_inverse(y - self.air * self.lengths.to(y)) + self.air
