@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from engine.data.dataset import Fact
 from engine.data.sidecar import Described
 from engine.errors import DescriptionNeeded, RequestError
+from engine.physics.field_of_view import field_of_view_mm
 from engine.physics.geometry import CTGeometry
-from engine.physics.view_weights import arc
 from engine.settings import option_name
 
 DEFAULT_SIDE = 256
@@ -158,22 +157,6 @@ def _angles(name: str, told: _Told) -> NDArray | None:
     turn = described.origin("scan_direction") if options.scan_direction else "assumed"
     told.facts.append(Fact("direction", options.scan_direction or "ccw", turn))
     return angles
-
-
-def field_of_view_mm(rays: CTGeometry) -> float:
-    """Radius around the rotation centre that the detector sees (from one side at least)."""
-    half, offset = rays.detectors * rays.pitch_mm / 2, abs(rays.detector_offset_mm)
-    full_turn = arc(np.array(rays.angles_rad), 2 * math.pi)[2] > 1.9 * math.pi
-    # A detector shifted on purpose sees one half at a time, and all of it in a full turn.
-    reach = half + offset if full_turn and offset > 0.2 * half else half - offset
-    if reach <= 0:
-        raise RequestError(
-            f"The detector offset of {rays.detector_offset_mm:g} mm puts the rotation centre "
-            f"outside the detector, which is {2 * half:g} mm wide."
-        )
-    if rays.source_origin_mm is None or rays.source_detector_mm is None:
-        return reach
-    return rays.source_origin_mm * math.sin(math.atan(reach / rays.source_detector_mm))
 
 
 def _with_grid(name: str, rays: CTGeometry, told: _Told) -> tuple[CTGeometry, int]:

@@ -24,6 +24,7 @@ from engine.data.sidecar import Described
 from engine.data.view_selection import select_views
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
+from engine.physics.field_of_view import field_of_view
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins import make_ct_operator
 from engine.physics.units import MU_WATER_PER_MM, noise_scale, normalise_line_integrals
@@ -69,9 +70,9 @@ class SinogramDataset(Dataset):
         return self._measured(number)[0]
 
     def preview(self, number: int) -> np.ndarray:
-        """Filtered back-projection in HU."""
+        """Filtered back-projection in HU; air outside the field of view."""
         y = torch.from_numpy(self.read(number))[None, None]
-        mu = fbp(y, self.geometry, "hann")
+        mu = fbp(y, self.geometry, "hann") * field_of_view(self.geometry)
         return (1000 * (mu[0, 0] / self.mu_water - 1)).numpy()
 
     def with_changes(self, **changes: Any) -> SinogramDataset:
