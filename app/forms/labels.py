@@ -23,6 +23,8 @@ LABELS = {
     "symmetry": "Mirror and shift",
     "paired_below": "Noise in pairs below",
     "cg_warm_start": "CG warm start",
+    "positivity": "Nothing below air",
+    "field_of_view": "Air outside the field of view",
     "dual": "Dual variable",
     "injection": "Noise injection",
     "inject_last": "Inject at the last step",
