@@ -59,6 +59,7 @@ LABELS = {
     "fbp_filter": "FBP filter",
     "backend": "Projector",
     "weighted": "Weigh rays by certainty",
+    "fine_grid": "Finer grid of the scan",
     "acs_lines": "ACS lines",
     "kspace_noise": "k-space noise",
     "scan_geometry": "Rays",

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 from app.columns import LeftColumn
 from app.data.opened import Opened
 from app.data.presenter import DataPresenter
+from engine.acquisition import demo_acquisition
 
 SETTLE_MS: Final = 400  # after the last edit, before the sinogram is simulated again
 
@@ -59,7 +60,7 @@ class Setup(QObject):
             )
             panel.set_sinogram(scan.sinogram, panel.kept())
         else:
-            panel.set_simulated()
+            panel.set_simulated(demo_acquisition(data.text))
             panel.set_sinogram(None)
 
     def _set_mri(self, data: Opened) -> None:

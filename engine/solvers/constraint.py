@@ -1,4 +1,4 @@
-"""What is known of an image beforehand: nothing is less dense than air, and where there is only air.
+"""What is known of a CT image beforehand: no value lies below air, and where there is only air.
 
 Both are convex sets of one condition per pixel, so that the nearest image in them is a clamp.
 """

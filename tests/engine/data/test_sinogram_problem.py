@@ -254,6 +254,6 @@ def test_fbp_of_a_measured_scan_and_its_run_build_no_matrix(fan_file, monkeypatc
     for _ in run:
         pass
     assert run.image is not None
-    assert 0 < run.record.history[0]["residual_x"]
+    assert run.record.history[0]["residual_x"] > 0
     with pytest.raises(AssertionError, match="matrix"):
         prepared.problem.residual(run.image)

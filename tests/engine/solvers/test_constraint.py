@@ -37,7 +37,7 @@ def step(problem, **settings):
 
 
 def test_without_a_constraint_nothing_is_touched():
-    problem, truth = body(noise=5.0)
+    problem, _ = body(noise=5.0)
     assert step(problem).constraint is None
     assert constraint_of(problem, False, False) is None
 
@@ -99,7 +99,7 @@ def test_outside_of_mr_is_no_signal():
 
 def test_a_constraint_that_holds_anyway_changes_no_fixed_point():
     """With the dual: the result of the splitting is the same to the tolerance of the solver."""
-    problem, truth = body(noise=1.0)
+    problem, _ = body(noise=1.0)
     settings = DcPnpdpSettings(
         nfe=60,
         sigma_max=0.5,
