@@ -73,6 +73,7 @@ LABELS = {
     "scan_source_detector_mm": "Source to detector",
     "scan_air": "Counts in air",
     "mu_water": "Attenuation of water",
+    "extended_fov": "Extended field of view",
     "size": "Image side",
 }
 
