@@ -23,17 +23,19 @@ def check_field(dataset: Dataset, sinogram: Tensor, geometry: CTGeometry) -> boo
     if cut > FEW:
         side = min(geometry.image_size) * geometry.pixel_mm
         sentence = (
-            f"The object is wider than the detector at {cut:.0%} of the view ends. FBP "
-            f"extrapolates; outside a circle of {radius:.4g} mm the image is a guess"
+            f"At {cut:.0%} of their ends the views still see something: the object is wider than "
+            f"the detector, or the air beside it is not at zero. FBP extrapolates"
         )
         if side > 2.2 * radius:
-            dataset.check("field of view", "corrected", f"{sentence}, made on a larger image.")
+            sentence += f"; outside a circle of {radius:.4g} mm the image is a guess."
+            dataset.check("field of view", "corrected", sentence)
         else:
             dataset.check(
                 "field of view",
                 "doubtful",
-                f"{sentence}, and iterative methods have no room for what lies there.",
-                "Give --extended-fov 2, or as much as the object is wider than the detector.",
+                f"{sentence}; iterative methods have no room for what lies beside the detector.",
+                "Give --extended-fov 2, or as much as the object is wider than the detector; for "
+                "counts, correct --scan-air or the flat field.",
             )
         return True
     beside = sinogram[..., torch.from_numpy(ray_lengths(geometry) == 0)]
