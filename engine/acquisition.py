@@ -8,6 +8,11 @@ from typing import Any
 from engine.errors import RequestError
 from engine.settings import Settings, setting
 
+FINE_GRID = (
+    "Simulate the scan of an image on a grid this many times finer than that of the "
+    "reconstruction. At 1 the very model that measured reconstructs, which flatters every method."
+)
+
 
 @dataclass(frozen=True)
 class CTAcquisition(Settings):
@@ -69,6 +74,7 @@ class CTAcquisition(Settings):
     weighted: bool = setting(
         True, "With photon noise: weigh each ray by its certainty in the data term."
     )
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,6 +107,7 @@ class MRIAcquisition(Settings):
     kspace_noise: float = setting(
         0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
     )
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
 
 
 TASKS = ("deblur-gaussian", "deblur-motion", "super-resolution")
@@ -146,3 +153,13 @@ def acquisition_for(modality: str, values: dict[str, Any]) -> Acquisition:
         return RestorationAcquisition.from_dict(values)
     kind = CTAcquisition if modality == "CT" else MRIAcquisition
     return kind.from_dict(values)
+
+
+def demo_acquisition(input: str) -> dict[str, Any]:
+    """What a new scan of a demo is simulated with where nothing else is asked for."""
+    return {"fine_grid": 2} if input.split(":")[:2] == ["demo", "ct"] else {}
+
+
+def acquisition_of(input: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """The acquisition of a new job; in an old one what is missing has the default of its class."""
+    return asked if "task" in asked else demo_acquisition(input) | asked

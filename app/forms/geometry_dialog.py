@@ -30,7 +30,7 @@ PAUSE_MS = 300  # after the last letter, before a preview is asked for
 FAN = ("scan_source_origin_mm", "scan_source_detector_mm")
 ALWAYS = (
     *("scan_start", "scan_direction", "scan_flip", "scan_offset_mm"),
-    *("pixel_mm", "size", "unit", "axes", "mu_water", "scan_air"),
+    *("pixel_mm", "size", "extended_fov", "unit", "axes", "mu_water", "scan_air"),
 )
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 

@@ -23,6 +23,8 @@ LABELS = {
     "symmetry": "Mirror and shift",
     "paired_below": "Noise in pairs below",
     "cg_warm_start": "CG warm start",
+    "positivity": "Nothing below air",
+    "field_of_view": "Air outside the field of view",
     "dual": "Dual variable",
     "injection": "Noise injection",
     "inject_last": "Inject at the last step",
@@ -60,6 +62,7 @@ LABELS = {
     "fbp_filter": "FBP filter",
     "backend": "Projector",
     "weighted": "Weigh rays by certainty",
+    "fine_grid": "Finer grid of the scan",
     "acs_lines": "ACS lines",
     "kspace_noise": "k-space noise",
     "scan_geometry": "Rays",
@@ -73,6 +76,7 @@ LABELS = {
     "scan_source_detector_mm": "Source to detector",
     "scan_air": "Counts in air",
     "mu_water": "Attenuation of water",
+    "extended_fov": "Extended field of view",
     "size": "Image side",
 }
 

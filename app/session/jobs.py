@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.runs.store import RunEntry, differing
-from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.acquisition import CTAcquisition, MRIAcquisition, acquisition_of
 
 DIRECT = {"CT": "fbp", "MR": "zero-filled"}
 
@@ -26,7 +26,12 @@ def jobs_for(
     judged against, so they are made along with the first run on a measurement.
     """
     text, options = data
-    scan = {"input": text, "options": options, "slices": slices, "acquisition": acquisition}
+    scan = {
+        "input": text,
+        "options": options,
+        "slices": slices,
+        "acquisition": acquisition_of(text, acquisition),
+    }
     jobs = [{**job, **scan} for job in asked]
     direct = DIRECT[modality]
     known = any(entry.solver == direct and not differing(entry.job, jobs[0]) for entry in runs)

@@ -10,8 +10,13 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.columns import LeftColumn
 from app.data.opened import Opened
+<<<<<<< HEAD
 from app.data.presenter import NAMES, DataPresenter
 from app.forms.labels import on_screen
+=======
+from app.data.presenter import DataPresenter
+from engine.acquisition import demo_acquisition
+>>>>>>> ctop
 
 SETTLE_MS: Final = 400  # after the last edit, before the sinogram is simulated again
 
@@ -61,7 +66,7 @@ class Setup(QObject):
             )
             panel.set_sinogram(scan.sinogram, panel.kept())
         else:
-            panel.set_simulated()
+            panel.set_simulated(demo_acquisition(data.text))
             panel.set_sinogram(None)
 
     def _set_mri(self, data: Opened) -> None:

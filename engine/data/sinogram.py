@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.acquisition import CTAcquisition
 from engine.data.dataset import Dataset
+from engine.data.field_check import FEW, check_field
 from engine.data.geometry_check import Proposal, check_geometry
 from engine.data.input_options import InputOptions
 from engine.data.line_integrals import Rows
@@ -24,6 +25,7 @@ from engine.data.sidecar import Described
 from engine.data.view_selection import select_views
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
+from engine.physics.field_of_view import field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins import make_ct_operator
 from engine.physics.units import MU_WATER_PER_MM, noise_scale, normalise_line_integrals
@@ -69,9 +71,11 @@ class SinogramDataset(Dataset):
         return self._measured(number)[0]
 
     def preview(self, number: int) -> np.ndarray:
-        """Filtered back-projection in HU."""
+        """Filtered back-projection in HU; air outside a field of view that holds the object."""
         y = torch.from_numpy(self.read(number))[None, None]
-        mu = fbp(y, self.geometry, "hann")
+        cut = truncated_share(y, self.geometry) > FEW
+        mu = fbp(y, self.geometry, "hann", extrapolate=cut)
+        mu = mu if cut else mu * field_of_view(self.geometry)
         return (1000 * (mu[0, 0] / self.mu_water - 1)).numpy()
 
     def with_changes(self, **changes: Any) -> SinogramDataset:
@@ -124,12 +128,13 @@ class SinogramDataset(Dataset):
         geometry = replace(
             self.geometry, angles_rad=tuple(np.array(self.geometry.angles_rad)[kept])
         )
+        measured = [self._measured(number) for number in numbers]
+        y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
         operator = MeasuredCT(
             make_ct_operator(geometry, backend=settings.backend, filter_name=settings.fbp_filter),
             intensity,
+            truncated=check_field(self, y, geometry),
         )
-        measured = [self._measured(number) for number in numbers]
-        y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
         noise = self._noise([values for values, _ in measured], settings)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
         self.say("noise", noise.words, noise.origin)

@@ -31,9 +31,10 @@ def report(
     x: Tensor,
     state: dict[str, Tensor],
     seconds: dict[str, float],
+    residual: Tensor | None = None,
 ) -> Iteration:
     """An Iteration of a method that has one image, no dual and no noise level."""
-    residual = norms(problem.residual(x))
+    residual = norms(problem.residual(x) if residual is None else residual)
     zero = torch.zeros_like(residual)
     return Iteration(
         k=k,
@@ -69,7 +70,8 @@ class PseudoInverse(Solver):
         with clock("data"):
             x = problem.operator.pseudo_inverse(problem.measurement)
         Guard(x).check(1, pseudo_inverse=x)
-        yield report(problem, 1, 1, x, {"x": x}, clock.seconds)
+        residual = problem.operator.forward_once(x) - problem.measurement
+        yield report(problem, 1, 1, x, {"x": x}, clock.seconds, residual)
 
 
 class FBP(PseudoInverse):

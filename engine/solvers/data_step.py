@@ -16,6 +16,7 @@ from engine.errors import RequestError
 from engine.problem import Problem
 from engine.settings import Settings, setting
 from engine.solvers.cg import ConjugateGradients, LinearMap, conjugate_gradients, dot
+from engine.solvers.constraint import constraint_of
 from engine.solvers.coupling import Coupling, check_neighbours
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
@@ -102,6 +103,14 @@ class DataStepSettings(Settings):
         low=0,
         high=1000,
     )
+    positivity: bool = setting(
+        False, "CT: nothing attenuates less than air, so that no value falls below -1000 HU."
+    )
+    field_of_view: bool = setting(
+        False,
+        "Hold what a measured scan does not see at air (CT) or at no signal (MR): the corners "
+        "outside the circle of the detector, pixels where no coil receives.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,6 +155,7 @@ class DataStep:
         self.distrust = state.get("distrust") if state else None
         if self.distrust is None and self.meets_noise:
             self.distrust = self.back_projection.new_ones(len(self.back_projection), 1, 1, 1)
+        self.constraint = constraint_of(problem, settings.positivity, settings.field_of_view)
         # what the last call changed: an image, or a measurement w where the image is A^T w
         self.memory = "correction_by_rays" if self.rays else "correction"
         self.correction = state.get(self.memory) if state else None
@@ -166,7 +176,12 @@ class DataStep:
         return noise + AUTO_RHO_SHARE * problem.operator.norm() ** 2
 
     def __call__(self, v: Tensor, sigma: float) -> Tensor:
-        problem, settings, rho = self.problem, self.settings, self.rho(sigma)
+        """x; where it is constrained, the allowed image nearest to it."""
+        x = self._solve(v, self.rho(sigma))
+        return x if self.constraint is None else self.constraint.apply(x)
+
+    def _solve(self, v: Tensor, rho: Tensor | float) -> Tensor:
+        problem, settings = self.problem, self.settings
         if settings.couple_z and len(v) > 1:
             return self._coupled(v, rho)
         closed = problem.operator.proximal(problem.measurement, v, rho, problem.weights)
