@@ -78,6 +78,6 @@ def _calibrate(name: str, data: list[str], slices: int) -> int:
     if modality == "ct":
         hu = [image * UNITS_PER_X for image in images]
         images = [intensity.to_normalised(x if lowest is None else x.clamp_min(lowest)) for x in hu]
-    known = learn(prior, images, prior.info.sigma_max, ", ".join(kept_apart.names))
+    known = learn(prior, images, prior.info.sigma_max, len(kept_apart.names))
     print(f"{write_beside(path, prior.info.sha256, known)}: {known.words()}.")
     return 0

@@ -24,6 +24,7 @@ from engine.data.writers import Result, check_outputs, write_outputs
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
 from engine.job import Job, check_job, make_run, open_dataset, prepare, resume_run
+from engine.numbers import regions_in_words
 from engine.paths import state_folder
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
@@ -168,31 +169,15 @@ def kept(done: Run) -> str:
     return f"The result is kept: write it with dualscope reconstruct --resume {path} -o OUT."
 
 
-def regions(values: dict[str, float]) -> list[str]:
-    """The metrics inside the body and the field of view, where there are any."""
-    found = []
-    for name, place in (("body", "In the body"), ("fov", "In the field of view")):
-        parts = [
-            f"{label} {values[key]:{digits}}{unit}"
-            for key, label, digits, unit in (
-                (f"psnr_{name}", "PSNR", ".2f", " dB"),
-                (f"ssim_{name}", "SSIM", ".3f", ""),
-                (f"hu_mae_{name}", "MAE", ".1f", " HU"),
-            )
-            if key in values
-        ]
-        if parts:
-            found.append(f"{place}: {', '.join(parts)}.")
-    return found
-
-
 def summary(done: Run) -> None:
     words = [done.solver.label, done.status]
     for profile, values in done.record.metrics.items():
         words.append(f"PSNR {values['psnr']:.2f} dB, SSIM {values['ssim']:.3f} ({profile})")
     words.append(f"{done.record.timings.get('total', 0.0):.1f} s")
     print("; ".join(words))
-    inside = [words for values in done.record.metrics.values() for words in regions(values)]
+    inside = [
+        words for values in done.record.metrics.values() for words in regions_in_words(values)
+    ]
     for sentence in (*inside, *done.record.verdicts.values()):
         print(f"  {sentence}")
     if doubts_prior(done.record.verdicts):

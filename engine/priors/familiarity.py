@@ -3,20 +3,22 @@
 A denoiser removes noise best from images like those it was trained on. Noise is added to the image
 and taken away again; the squared error that is left is compared with the error of a method that
 knows no anatomy but is told the best choice for every coefficient: thresholding in the Haar basis,
-whose least error is the sum of min(c^2, sigma^2). A smooth image is easy for both, so it does not
-look familiar for being smooth. One more denoising, of the image upside down, tells how far the
-prior insists on which way is up: a turned body, or a disc, is as good upside down.
+whose least error is the sum of min(c^2, sigma^2). Denoising the image upside down and lying on its
+side, too, tells how far the prior is used to which way is up: to a disc or a turned body, it makes
+no difference.
 
-The same numbers of validation slices are kept with the prior; an image is foreign when one of its
-numbers lies beyond theirs on the unfamiliar side. The other side is never foreign: the result of a
-reconstruction is smoother, and closer to its prior, than any clean image.
+What is usual is learnt from validation slices and kept with the prior. It depends on how much there
+is in a slice, which the same least error measures: so a smooth image does not look familiar for
+being smooth, nor a rich one foreign for being rich. An image is foreign when one of its numbers is
+beyond usual on the unfamiliar side. The other side is never foreign: the result of a reconstruction
+is closer to its prior than any clean image.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -31,11 +33,13 @@ from engine.random import make_generator
 
 Denoise = Callable[[Tensor, float], Tensor]
 
-LEVELS = (0.1, 1.0, 3.0)  # of the noise, in the prior's units; details, organs, the whole body
-NAMES = (*(f"sigma {level:g}" for level in LEVELS), "upside down")
-# How many SDs from the mean of the validation slices are still usual. They are few, and of fewer
-# patients, so their SD is never taken for less than this (dB).
-SDS, LEAST_SD = 4.0, 0.25
+LEVELS = (0.1, 1.0)  # of the noise, in the prior's units: details, and organs
+NAMES = (*(f"sigma {level:g}" for level in LEVELS), "upside down", "sideways")
+# How many SDs beyond what is expected are still usual, so that few unseen slices of known anatomy
+# are beyond in any number. The SD is never taken for less than this (dB): the slices are of few
+# patients.
+SDS, LEAST_SD = 2.25, 0.15
+FEWEST_FOR_SLOPES = 10  # slices
 SCALES = 5  # of the Haar transform
 FLOOR = 1e-9  # of a squared error: a blank image has none
 SUFFIX = ".familiarity.json"
@@ -44,45 +48,75 @@ LARGEST_BYTES = 1 << 16
 
 @dataclass(frozen=True)
 class Familiarity:
-    """Mean and SD, in dB, of the numbers that `measure` gives for validation slices."""
+    """What `measure` gives for validation slices, in dB.
 
-    mean: tuple[float, ...]
+    ``expected`` holds, for every number, a constant and its slopes with the two complexities, which
+    count within ``low`` and ``high``; ``sd`` is what is left.
+    """
+
+    expected: tuple[tuple[float, ...], ...]
     sd: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
     slices: int
-    data: str = ""
+    sources: int
 
     def to_dict(self) -> dict[str, Any]:
-        return {"numbers": list(NAMES), **asdict(self)}
+        return {"numbers": list(NAMES), "levels": list(LEVELS), **asdict(self)}
 
     @classmethod
     def from_dict(cls, values: Any) -> Familiarity:
         """Check what a file says; RequestError when it cannot be used."""
         try:
-            mean, sd = (tuple(float(v) for v in values[name]) for name in ("mean", "sd"))
-            slices, data = int(values["slices"]), str(values.get("data", ""))[:500]
-            names = tuple(values["numbers"])
-        except (TypeError, KeyError, ValueError, AttributeError):
-            raise RequestError("its familiarity cannot be used") from None
-        usable = all(map(math.isfinite, (*mean, *sd))) and min((*sd, 1.0)) >= 0
-        if names != NAMES or len(mean) != len(NAMES) or len(sd) != len(NAMES) or not usable:
+            expected = tuple(_numbers(row, len(LEVELS) + 1) for row in values["expected"])
+            known = cls(
+                expected,
+                _numbers(values["sd"], len(NAMES)),
+                _numbers(values["low"], len(LEVELS)),
+                _numbers(values["high"], len(LEVELS)),
+                int(values["slices"]),
+                int(values["sources"]),
+            )
+            same = tuple(values["numbers"]) == NAMES and tuple(values["levels"]) == LEVELS
+        except (TypeError, KeyError, ValueError, OverflowError):
+            same = False
+        if not same or len(known.expected) != len(NAMES):
             raise RequestError("its familiarity cannot be used")
-        return cls(mean, sd, slices, data)
+        return known
 
     def words(self) -> str:
         """For a model card."""
-        numbers = zip(NAMES, self.mean, self.sd, strict=True)
-        said = "; ".join(f"{name} {mean:.2f} ({sd:.2f}) dB" for name, mean, sd in numbers)
-        return f"{said}: mean (SD) over {self.slices} slices"
+        sds = ", ".join(f"{name} {sd:.2f}" for name, sd in zip(NAMES, self.sd, strict=True))
+        return f"measured on {self.slices} slices of {self.sources} sources (SD in dB: {sds})"
 
-    def excess(self, numbers: Tensor) -> Tensor:
-        """How far ``[B, numbers]`` lie beyond usual, in SDs: above zero is foreign, ``[B]``."""
-        mean, sd = (torch.tensor(v, dtype=numbers.dtype) for v in (self.mean, self.sd))
-        return ((numbers - mean) / sd.clamp_min(LEAST_SD)).amax(dim=1) - SDS
+    def beyond(self, measured: Tensor) -> Tensor:
+        """By how many SDs each number lies beyond what is expected, ``[B, 4]``."""
+        numbers, complexity = measured[:, : len(NAMES)], measured[:, len(NAMES) :]
+        low, high, sd = (complexity.new_tensor(v) for v in (self.low, self.high, self.sd))
+        usual = _design(complexity.clamp(low, high)) @ complexity.new_tensor(self.expected).T
+        return (numbers - usual) / sd.clamp_min(LEAST_SD)
+
+    def excess(self, measured: Tensor) -> Tensor:
+        """Above zero the image is foreign, ``[B]``."""
+        return self.beyond(measured).amax(dim=1) - SDS
+
+
+def _numbers(values: Any, count: int) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if len(numbers) != count or not all(math.isfinite(number) for number in numbers):
+        raise ValueError
+    return numbers
+
+
+def _design(complexity: Tensor) -> Tensor:
+    return torch.cat([torch.ones_like(complexity[:, :1]), complexity], dim=1)
 
 
 @torch.no_grad()
 def measure(denoise: Denoise, images: Tensor, largest: float = math.inf) -> Tensor:
-    """The numbers of ``[B, C, H, W]`` in dB, ``[B, 4]``: the higher, the less familiar.
+    """Of ``[B, C, H, W]``: the four numbers, then the complexity at each level; dB, ``[B, 6]``.
+
+    The higher a number, the less familiar. Complexity is the least error of thresholding.
 
     Four calls of ``denoise``, which knows noise up to ``largest``. The noise is the same for every
     image of a size and comes from generators of its own.
@@ -98,9 +132,12 @@ def measure(denoise: Denoise, images: Tensor, largest: float = math.inf) -> Tens
         _error(denoise, clean, noise.to(clean.device), level)
         for noise, level in zip(noises, levels, strict=True)
     ]
-    turned = _error(denoise, clean.flip(-2), noises[-1].to(clean.device).flip(-2), levels[-1])
+    level, noise = levels[-1], noises[-1].to(clean.device)
+    upside_down = _error(denoise, clean.flip(-2), noise.flip(-2), level)
+    sideways = _error(denoise, *(torch.rot90(a, 1, (-2, -1)) for a in (clean, noise)), level)
     ratios = [error / bound for error, bound in zip(errors, bounds, strict=True)]
-    return 10 * torch.stack([*ratios, errors[-1] / turned], dim=1).log10()
+    ratios += [errors[-1] / upside_down, errors[-1] / sideways]
+    return 10 * torch.stack([*ratios, *bounds], dim=1).log10()
 
 
 def _error(denoise: Denoise, clean: Tensor, noise: Tensor, level: float) -> Tensor:
@@ -138,13 +175,31 @@ def threshold_risk(images: Tensor, levels: Sequence[float]) -> list[Tensor]:
     ]
 
 
-def learn(denoise: Denoise, images: Iterable[Tensor], largest: float, data: str) -> Familiarity:
-    """Mean and SD over validation slices ``[1, C, H, W]``."""
+def learn(denoise: Denoise, images: Sequence[Tensor], largest: float, sources: int) -> Familiarity:
+    """What is usual for validation slices ``[1, C, H, W]``, by least squares."""
+    if len(images) < 2:
+        raise RequestError("What is familiar to a prior needs at least two validation slices.")
     rows = torch.cat([measure(denoise, image, largest) for image in images])
-    if len(rows) < 2:
-        raise RequestError("Familiarity needs at least two validation slices.")
-    mean, sd = (tuple(round(float(v), 4) for v in values) for values in (rows.mean(0), rows.std(0)))
-    return Familiarity(mean, sd, len(rows), data)
+    numbers, complexity = rows[:, : len(NAMES)], rows[:, len(NAMES) :]
+    design = _design(complexity)
+    if len(rows) < FEWEST_FOR_SLOPES:
+        design = design * design.new_tensor([1.0] + [0.0] * len(LEVELS))
+    expected = torch.linalg.pinv(design) @ numbers
+    # of few slices the fit takes up some of the spread
+    freedom = max(1, len(rows) - int(torch.linalg.matrix_rank(design)))
+    sd = ((numbers - design @ expected).square().sum(0) / freedom).sqrt()
+    return Familiarity(
+        tuple(_rounded(row) for row in expected.T),
+        _rounded(sd),
+        _rounded(complexity.amin(0)),
+        _rounded(complexity.amax(0)),
+        len(rows),
+        sources,
+    )
+
+
+def _rounded(values: Tensor) -> tuple[float, ...]:
+    return tuple(round(float(value), 5) for value in values)
 
 
 def familiarity_of(prior: Prior) -> Familiarity | None:

@@ -81,12 +81,10 @@ def _difference(label: str, values: np.ndarray, half: float, unit: str) -> str:
 
 
 def _figure(content: bytes, label: str, caption: str) -> str:
-    words = f"<b>{escape(label)}</b>" + "".join(
-        f"<br>{escape(line)}" for line in caption.splitlines()
-    )
+    words = "<br>".join([f"<b>{escape(label)}</b>", *map(escape, caption.splitlines())])
     source = _data_uri(content)
     return (
-        f'<figure><img src="{source}" alt="{escape(label)}"><figcaption>{"<br>".join(lines)}</figcaption>'
+        f'<figure><img src="{source}" alt="{escape(label)}"><figcaption>{words}</figcaption>'
         "</figure>"
     )
 

@@ -46,9 +46,13 @@ def export(
     Of a denoiser, ``validation`` slices tell what is familiar to it.
     """
     known = None
-    if validation is not None and isinstance(trainer.objective, Denoising):
-        largest, names = trainer.objective.sigma_range[1], ", ".join(validation.names)
-        known = learn(trainer.averaged(), validation.images, largest, names)
+    if (
+        validation is not None
+        and len(validation.images) > 1
+        and isinstance(trainer.objective, Denoising)
+    ):
+        largest, sources = trainer.objective.sigma_range[1], len(validation.names)
+        known = learn(trainer.averaged(), validation.images, largest, sources)
     settings, objective = trainer.settings, trainer.objective
     average = trainer.average.values
     source = json.dumps([trainer.described(), trainer.data_sha256, trainer.step])
