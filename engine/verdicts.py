@@ -26,8 +26,8 @@ NOISE = {
     "fits": "Fits within the noise",
     "closer": "Noise was fitted",
     "worse": "Fits worse than the noise explains",
-    "fits exactly": "Fits these noise-free data",
-    "does not fit": "Does not quite fit these noise-free data",
+    "fits exactly": "These noise-free data are fitted",
+    "does not fit": "These noise-free data are not quite fitted",
     "noise unknown": "Noise level not known",
 }
 
@@ -43,7 +43,7 @@ def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, 
         return {}
     looks: dict[str, Callable[[], str | None]] = {
         "noise": lambda: noise_sentence(certify(problem, image)),
-        "prior": lambda: prior and prior_sentence(prior, image, problem.modality),
+        "prior": lambda: prior_sentence(prior, image, problem.modality),
     }
     found = {}
     for name, look in looks.items():
@@ -56,9 +56,9 @@ def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, 
     return found
 
 
-def prior_sentence(prior: Prior, image: Tensor, modality: str) -> str | None:
+def prior_sentence(prior: Prior | None, image: Tensor, modality: str) -> str | None:
     """Whether the prior knows such images; None for one that was never calibrated."""
-    beyond = excess(prior, image)
+    beyond = None if prior is None else excess(prior, image)
     if beyond is None:
         return None
     foreign = int((beyond > 0).sum())

@@ -6,6 +6,8 @@ every method. The body is found in the reference, never in the image that is jud
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -27,7 +29,7 @@ def body_mask(reference: Tensor, intensity: IntensityMap | None) -> Tensor:
     CT (``kind='hu'``): above -500 HU without table and blankets. MR: the foreground. A slice
     without a body is all False.
     """
-    find = _torso
+    find: Callable[[np.ndarray], np.ndarray] = _torso
     if intensity is not None and intensity.kind == "hu":
         dense = (intensity.to_physical(reference) > TISSUE_HU)[:, :1]
     else:

@@ -38,7 +38,7 @@ NAMES = (*(f"sigma {level:g}" for level in LEVELS), "upside down", "sideways")
 # How many SDs beyond what is expected are still usual, so that few unseen slices of known anatomy
 # are beyond in any number. The SD is never taken for less than this (dB): the slices are of few
 # patients.
-SDS, LEAST_SD = 2.25, 0.15
+SDS, LEAST_SD = 2.75, 0.15
 FEWEST_FOR_SLOPES = 10  # slices
 SCALES = 5  # of the Haar transform
 FLOOR = 1e-9  # of a squared error: a blank image has none
@@ -134,7 +134,8 @@ def measure(denoise: Denoise, images: Tensor, largest: float = math.inf) -> Tens
     ]
     level, noise = levels[-1], noises[-1].to(clean.device)
     upside_down = _error(denoise, clean.flip(-2), noise.flip(-2), level)
-    sideways = _error(denoise, *(torch.rot90(a, 1, (-2, -1)) for a in (clean, noise)), level)
+    lying, its_noise = (torch.rot90(one, 1, (-2, -1)) for one in (clean, noise))
+    sideways = _error(denoise, lying, its_noise, level)
     ratios = [error / bound for error, bound in zip(errors, bounds, strict=True)]
     ratios += [errors[-1] / upside_down, errors[-1] / sideways]
     return 10 * torch.stack([*ratios, *bounds], dim=1).log10()
