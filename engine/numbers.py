@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -22,3 +23,21 @@ def numbers_in(values: Any) -> dict[str, float]:
         return {}
     found = {name: as_float(value) for name, value in values.items()}
     return {name: value for name, value in found.items() if not math.isnan(value)}
+
+
+def regions_in_words(metrics: Mapping[str, float]) -> list[str]:
+    """A sentence for the metrics inside the body, and for those in the field of view."""
+    found = []
+    for region, place in (("body", "In the body"), ("fov", "In the field of view")):
+        parts = [
+            f"{label} {metrics[name]:{digits}}{unit}"
+            for name, label, digits, unit in (
+                (f"psnr_{region}", "PSNR", ".2f", " dB"),
+                (f"ssim_{region}", "SSIM", ".3f", ""),
+                (f"hu_mae_{region}", "MAE", ".1f", " HU"),
+            )
+            if name in metrics
+        ]
+        if parts:
+            found.append(f"{place}: {', '.join(parts)}.")
+    return found

@@ -40,6 +40,11 @@ def jobs_for(
     return [{**jobs[0], "solver": direct, "settings": {}, "preset": None}, *jobs]
 
 
+def without_prior(entry: RunEntry) -> dict[str, Any]:
+    """The scan of a run with the method that its verdict offers, as that comes."""
+    return {**entry.job, "solver": entry.compare_with, "settings": {}, "preset": None}
+
+
 def run_lines(entry: RunEntry, simulated: bool = True) -> tuple[str, ...]:
     """Method, scan and settings in a few words, for the corner of an image.
 

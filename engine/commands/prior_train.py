@@ -123,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.export_now:
         if not resumed:
             raise RequestError(f"--export-now: there is no checkpoint in {folder}.")
-        export(trainer, origin, out)
+        export(trainer, origin, out, validation)
         return DONE
     return _train(trainer, validation, origin, out)
 
@@ -195,12 +195,12 @@ def _train(trainer: Trainer, validation: Validation | None, origin: Origin, out:
             trainer.save()
             saved = clock
         if finished or clock - exported > 60 * limits.export_minutes:
-            export(trainer, origin, out)
+            export(trainer, origin, out, validation)
             exported = clock
         if stop.asked:
             print(f"dualscope: stopped at step {now.step}; run again to resume.", file=sys.stderr)
             return CANCELLED
-    export(trainer, origin, out)
+    export(trainer, origin, out, validation)
     return DONE
 
 

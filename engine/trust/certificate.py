@@ -137,10 +137,11 @@ def _without_noise(
 
 def limits(degrees: int, level: float = LEVEL) -> tuple[float, float]:
     """Between which the reduced chi^2 of the true image lies, but for ``level`` on each side."""
-    from scipy.stats import chi2
+    from scipy.special import gammainccinv, gammaincinv  # scipy.stats takes a second to load
 
+    # quantiles of the chi-square distribution, which is a gamma distribution
     n = max(1, degrees)
-    low, high = float(chi2.ppf(level, n)) / n, float(chi2.isf(level, n)) / n
+    low, high = (2 * float(inverse(n / 2, level)) / n for inverse in (gammaincinv, gammainccinv))
     return low * (1 - NOISE_MARGIN), high * (1 + NOISE_MARGIN)
 
 

@@ -111,7 +111,8 @@ def _results(
         one, truth = image[at : at + 1], None if reference is None else reference[at : at + 1]
         metrics = {}
         if truth is not None and tells(problem.modality, problem.physical(truth)):
-            metrics = evaluate(profile, one, truth, problem.intensity)
+            seen = problem.operator.of_slice(at).support()
+            metrics = evaluate(profile, one, truth, problem.intensity, support=seen)
         found.append(
             SliceResult(
                 number=number,

@@ -15,10 +15,16 @@ HEADINGS = {
     "ssim": "SSIM",
     "nrmse": "NRMSE",
     "hu_mae": "MAE, HU",
+    "psnr_body": "PSNR in the body, dB",
+    "ssim_body": "SSIM in the body",
+    "hu_mae_body": "MAE in the body, HU",
+    "psnr_fov": "PSNR in the field of view, dB",
+    "ssim_fov": "SSIM in the field of view",
+    "hu_mae_fov": "MAE in the field of view, HU",
     "lpips": "LPIPS",
     "lpips_dcpnpdp": "LPIPS (paper)",
 }
-LARGER_IS_BETTER = ("psnr", "ssim")
+LARGER_IS_BETTER = ("psnr", "ssim", "psnr_body", "ssim_body", "psnr_fov", "ssim_fov")
 MAX_SHOWN = 6  # of a long list of numbers
 
 

@@ -290,6 +290,8 @@ def test_the_command_writes_a_prior_a_card_and_a_plot(tmp_path, modality):
     assert prior(torch.zeros(1, prior.info.channels, 50, 50), 0.5).shape[-1] == 50
     card = (tmp_path / "out.md").read_text()
     assert "| 0.1 |" in card
+    assert prior.info.details["familiarity"]["slices"] == 4
+    assert "| Familiar images | measured on 4 slices of 1 sources" in card
     assert "after step 12" in card
     with Image.open(tmp_path / "out.png") as plot:
         assert plot.size == (900, 480)
