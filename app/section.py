@@ -36,6 +36,11 @@ class Section(QWidget):
     def folded(self) -> bool:
         return not self.head.isChecked()
 
+    def set_title(self, title: str) -> None:
+        """Words that may change: what does not fit is cut off and widens no column."""
+        self.head.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.head.setText(title)
+
     def set_folded(self, folded: bool) -> None:
         self.head.setChecked(not folded)
 

@@ -66,6 +66,7 @@ RUN_STYLES: Final[dict[str, RunStyle]] = {
     "fbp": RunStyle("#56B4E9", (8, 3, 2, 3)),
     "zero-filled": RunStyle("#56B4E9", (8, 3, 2, 3)),
     "tv": RunStyle("#CC79A7", (4, 2)),
+    "wavelet": RunStyle("#CC79A7", (10, 4)),
     "ddnm": RunStyle("#F0E442", (10, 4)),
     "dds": RunStyle("#CC79A7", (8, 3, 2, 3, 2, 3)),
     "daps": RunStyle("#56B4E9", (3, 2)),
@@ -80,6 +81,15 @@ _OTHERS: Final = (
     RunStyle("#F0E442", (4, 4)),
     RunStyle("#999999", (12, 3)),
 )
+
+
+# of a check before a run: light, dark; never told by colour alone
+VERDICTS: Final[dict[str, tuple[str, str]]] = {
+    "good": ("#0a7a55", "#3fc796"),
+    "corrected": ("#8a6100", "#e6b800"),
+    "doubtful": ("#8a6100", "#e6b800"),
+    "blocking": ("#b3261e", "#ff8a80"),
+}
 
 
 def run_style(method: str) -> RunStyle:

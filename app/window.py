@@ -27,7 +27,7 @@ from app.runs.events import RunFailed, RunFinished
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
 from app.session.files import Files
-from app.session.jobs import jobs_for
+from app.session.jobs import jobs_for, without_prior
 from app.session.panes import Panes
 from app.session.setup import Setup
 from app.session.undo import Undo
@@ -149,6 +149,7 @@ class MainWindow(QMainWindow):
         self.center.bar.planes_chosen.connect(panes.set_planes)
         panes.wanted_changed.connect(self._show_wanted)
         self.right.table.shown.connect(self.show_run)
+        self.right.table.note.compare_requested.connect(self.compare_without_prior)
         self.center.scrubber.chosen.connect(self._on_scrubbed)
         self.center.scrubber.live_changed.connect(self._on_live)
         self.workspaces = Workspaces(self)  # last: it fills what the others have made of new data
@@ -222,6 +223,7 @@ class MainWindow(QMainWindow):
         log.info("Opened: %s.", data.name)
         self.center.bar.set_modality(data.modality)
         self.center.scrubber.set_run(None)
+        self.right.table.note.set_run(None)
         self.panes.set_data(data, data.middle)
         self.center.plots.redraw()  # with the runs of these data only
         self.setup.set_data(data)
@@ -257,11 +259,15 @@ class MainWindow(QMainWindow):
 
     # -- runs -------------------------------------------------------------------------------
 
+    @property
+    def busy(self) -> bool:
+        """Whether something computes, so that a run cannot start."""
+        return self.runs.busy or self.trust.busy or any(page.busy for page in self.pages)
+
     @Slot(list)
     def start_runs(self, asked: list[dict[str, Any]]) -> list[str]:
         data = self.setup.data
-        busy = self.runs.busy or self.trust.busy or any(page.busy for page in self.pages)
-        if data is None or busy:
+        if data is None or self.busy:
             return []
         jobs = jobs_for(
             asked,
@@ -277,6 +283,15 @@ class MainWindow(QMainWindow):
         return run_ids
 
     @Slot(str)
+    def compare_without_prior(self, run_id: str) -> None:
+        """The scan of a run again, with the method that its verdict offers."""
+        if self.busy:
+            self.messages.notice("Wait until the present run has ended.")
+        elif (entry := self.store.get(run_id)) is not None:
+            self.panes.make_room([entry.compare_with])
+            self.show_run(self.runs.start([without_prior(entry)])[-1])
+
+    @Slot(str)
     def show_run(self, run_id: str) -> None:
         """Make a run the current one: the scrubber and the extra planes are of it."""
         entry = self.store.get(run_id)
@@ -285,6 +300,7 @@ class MainWindow(QMainWindow):
         if not entry.visible:
             self.store.change(run_id, visible=True)
         self.center.scrubber.set_run(run_id)
+        self.right.table.note.set_run(run_id)
         self.panes.set_current(run_id)
         self._show_wanted()
 

@@ -2,7 +2,7 @@
 
 import os
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # Threads of GNU OpenMP wait for each other by spinning, for about a millisecond by default; on a
 # machine with other work to do that costs many times the computation. It is read when torch loads.

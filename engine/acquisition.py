@@ -8,6 +8,11 @@ from typing import Any
 from engine.errors import RequestError
 from engine.settings import Settings, setting
 
+FINE_GRID = (
+    "Simulate the scan of an image on a grid this many times finer than that of the "
+    "reconstruction. At 1 the very model that measured reconstructs, which flatters every method."
+)
+
 
 @dataclass(frozen=True)
 class CTAcquisition(Settings):
@@ -50,6 +55,12 @@ class CTAcquisition(Settings):
     gaussian_noise: float = setting(
         0.0, "SD of Gaussian noise on the line integrals, instead of photon noise.", low=0
     )
+    noise: str = setting(
+        "auto",
+        "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
+        choices=("auto", "none"),
+        before="none",
+    )
     fbp_filter: str = setting(
         "ramp",
         "Filter of the filtered back-projection: ramp is sharpest, Hann and Hamming smoothest.",
@@ -63,6 +74,7 @@ class CTAcquisition(Settings):
     weighted: bool = setting(
         True, "With photon noise: weigh each ray by its certainty in the data term."
     )
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,9 +98,16 @@ class MRIAcquisition(Settings):
         None, "Fully sampled lines at the centre; by default as the mask prescribes.", low=0
     )
     coils: int = setting(1, "Receive coils of a simulated scan.", low=1, high=128)
+    noise: str = setting(
+        "auto",
+        "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
+        choices=("auto", "none"),
+        before="none",
+    )
     kspace_noise: float = setting(
         0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
     )
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
 
 
 TASKS = ("deblur-gaussian", "deblur-motion", "super-resolution")
@@ -134,3 +153,13 @@ def acquisition_for(modality: str, values: dict[str, Any]) -> Acquisition:
         return RestorationAcquisition.from_dict(values)
     kind = CTAcquisition if modality == "CT" else MRIAcquisition
     return kind.from_dict(values)
+
+
+def demo_acquisition(input: str) -> dict[str, Any]:
+    """What a new scan of a demo is simulated with where nothing else is asked for."""
+    return {"fine_grid": 2} if input.split(":")[:2] == ["demo", "ct"] else {}
+
+
+def acquisition_of(input: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """The acquisition of a new job; in an old one what is missing has the default of its class."""
+    return asked if "task" in asked else demo_acquisition(input) | asked

@@ -34,3 +34,4 @@ class Iteration:
     seconds: dict[str, float] = field(default_factory=dict)
     nfe: int = 0  # denoiser calls so far
     metrics: dict[str, float] = field(default_factory=dict)
+    note: str = ""  # a sentence on whether the method has converged, if it can tell

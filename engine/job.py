@@ -53,6 +53,7 @@ class Job:
     device: str = "auto"
     precision: str = "fp32"  # of the denoiser
     deidentify: bool = False  # outputs and record name neither patient nor file
+    ignore_checks: bool = False  # run data that a check calls unfit
 
     def to_dict(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
@@ -73,6 +74,7 @@ class Job:
                 not isinstance(job.acquisition, dict),
                 not isinstance(job.options, dict),
                 not isinstance(job.deidentify, bool),
+                not isinstance(job.ignore_checks, bool),
             ]
         except TypeError:
             wrong = [True]
@@ -84,12 +86,21 @@ class Job:
 def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = None) -> Job:
     """The job of a record, which may be anybody's; ``places`` are those a person has named."""
     own = places or {}
-    job = Job.from_dict({**record.job, **own})
+    job = as_it_meant(Job.from_dict({**record.job, **own}), record)
     sidecar = job.options.get("sidecar")
     for name, text in (("input", job.input), ("prior", job.prior), ("options", sidecar)):
         if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")
     return job
+
+
+def as_it_meant(job: Job, record: RunRecord) -> Job:
+    """The job of an older record, with the settings that did not exist when it was written."""
+    settings = find_solver(job.solver).settings_class.recorded(job.settings)
+    measured = record.input.get("kind") in ("sinogram", "kspace")
+    older = record.versions.get("dualscope", "").startswith("0.1.")
+    scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
+    return dataclasses.replace(job, settings=settings, acquisition=scan | job.acquisition)
 
 
 @dataclass
@@ -105,7 +116,7 @@ class Prepared:
 
     @property
     def warnings(self) -> list[str]:
-        return [*self.dataset.warnings, *self.notes]
+        return [*self.dataset.notices, *self.notes]
 
 
 def check_job(job: Job) -> None:
@@ -128,14 +139,18 @@ def prepare(
     problem: Problem | None = None,
     prior: Prior | None = None,
     numbers: Sequence[int] | None = None,
+    gate: bool = True,
 ) -> Prepared:
     """Check everything and build the problem; the data, the problem and the prior may be shared.
 
-    ``numbers`` are slices to take instead of the job's.
+    ``numbers`` are slices to take instead of the job's. Without ``gate`` data are taken whatever
+    their checks say: what a record tells of was allowed to run when it was written.
     """
     check_job(job)
     solver, device = find_solver(job.solver), choose_device(job.device)
     dataset = dataset or open_dataset(job)
+    if gate and not job.ignore_checks:
+        dataset.refuse_blocked()
     if dataset.modality not in solver.modalities:
         raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
     if "task" in job.acquisition and dataset.kind != "image":
@@ -186,6 +201,7 @@ def new_record(prepared: Prepared) -> RunRecord:
             "slices": list(problem.slices),
             "intensity": problem.intensity.to_dict(),  # what the checkpoint's numbers mean
             "facts": [dataclasses.asdict(fact) for fact in prepared.dataset.facts],
+            "checks": [dataclasses.asdict(check) for check in prepared.dataset.checks],
             "warnings": prepared.warnings,
             **problem.provenance,
         },
@@ -231,7 +247,7 @@ def resume_run(
     if input is not None and said != REMOVED and not is_network(str(said)):
         raise RequestError("--resume takes everything from the record: leave INPUT.")
     places = record.job if own else {"input": input} if input is not None else {}
-    prepared = prepare(recorded_job(record, str(record_path), places))
+    prepared = prepare(recorded_job(record, str(record_path), places), gate=False)
     if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{prepared.job.input} has changed since {record_path} was written.")
     expected = (record.prior or {}).get("sha256")
@@ -241,6 +257,7 @@ def resume_run(
     run = make_run(prepared, record_path, control, checkpoint_seconds)
     run.record.history = record.history
     run.record.timings = numbers_in(record.timings)
+    run.record.verdicts = record.verdicts
     checkpoint = Checkpoint.path_beside(record_path)
     if checkpoint.exists():
         run.resume_from(Checkpoint.read(checkpoint))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,3 +34,21 @@ def beyond_bodies(image: NDArray) -> bool:
     """Whether much of a CT image is denser than any bone: micro-CT, where HU mean little."""
     values = image[np.isfinite(image)]
     return bool(values.size) and float(np.quantile(values, 0.99)) > DENSER_THAN_BONE_HU
+
+
+def regions_in_words(metrics: Mapping[str, float]) -> list[str]:
+    """A sentence for the metrics inside the body, and for those in the field of view."""
+    found = []
+    for region, place in (("body", "In the body"), ("fov", "In the field of view")):
+        parts = [
+            f"{label} {metrics[name]:{digits}}{unit}"
+            for name, label, digits, unit in (
+                (f"psnr_{region}", "PSNR", ".2f", " dB"),
+                (f"ssim_{region}", "SSIM", ".3f", ""),
+                (f"hu_mae_{region}", "MAE", ".1f", " HU"),
+            )
+            if name in metrics
+        ]
+        if parts:
+            found.append(f"{place}: {', '.join(parts)}.")
+    return found

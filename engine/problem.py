@@ -50,6 +50,22 @@ class Problem:
         """A x - y."""
         return self.operator.forward(x) - self.measurement
 
+    def measured(self) -> Tensor:
+        """True for every number of the measurement that was measured and counts."""
+        shown = torch.ones_like(self.measurement, dtype=torch.bool)
+        sampled = self.operator.sampled()
+        if sampled is not None:
+            shown = shown & sampled.to(shown.device)
+        return shown if self.weights is None else shown & (self.weights > 0)
+
+    def reduced_chi2(self, residual: Tensor) -> Tensor:
+        """Mean of W (A x - y)^2 / sigma^2 over what was measured, per slice; 0 without noise."""
+        squares = residual.square() if self.weights is None else self.weights * residual.square()
+        measured = self.measured()
+        noise = torch.as_tensor(self.noise_sigma).reshape(-1).to(residual)
+        mean = (squares * measured).flatten(1).sum(1) / measured.flatten(1).sum(1).clamp_min(1)
+        return torch.where(noise > 0, mean / noise.square().clamp_min(1e-30), 0.0)
+
     def physical(self, x: Tensor) -> Tensor:
         """Normalised image to HU (CT) or the input's scale (MR)."""
         return self.intensity.to_physical(x)

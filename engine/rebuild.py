@@ -60,7 +60,7 @@ class Rebuilder:
             raise RequestError(OTHER_DATA)
         scan = (*files, asked.slices, repr(asked.acquisition), asked.prior, asked.seed)
         known = self._problem[1] if self._problem and self._problem[0] == scan else None
-        prepared = prepare(asked, dataset, known)
+        prepared = prepare(asked, dataset, known, gate=False)
         self._problem = (scan, prepared.problem)
         _check_prior(record, prepared)
         problem = prepared.problem

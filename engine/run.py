@@ -23,6 +23,7 @@ from engine.problem import Problem
 from engine.random import SOLVER, make_generator
 from engine.settings import Settings
 from engine.solvers.solver import Resume, Solver
+from engine.verdicts import verdicts
 
 
 class RunControl:
@@ -202,14 +203,22 @@ class Run:
     def _end(self, status: str, message: str, started: float) -> None:
         self.status = self.record.status = status
         self.record.message = message
+        if self.image is not None and status in ("done", "finished early"):
+            self.record.verdicts = verdicts(self.problem, self.prior, self.image)
         self.record.timings["total"] = time.perf_counter() - started
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)
             self.record.threads = torch.get_num_threads()
+        if self.last is not None and self.last.note:
+            self.record.verdicts["convergence"] = self.last.note
         if self.image is not None and self.problem.reference is not None:
             profile = default_profile(self.problem.modality)
             self.record.metrics[profile] = evaluate(
-                profile, self.image, self.problem.reference, self.problem.intensity
+                profile,
+                self.image,
+                self.problem.reference,
+                self.problem.intensity,
+                support=self.problem.operator.support(),
             )
         self._save(self.last)
 

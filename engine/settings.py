@@ -29,8 +29,12 @@ def setting(
     above: float | None = None,
     choices: tuple[str, ...] = (),
     unit: str = "",
+    before: Any = None,
 ) -> Any:
-    """A field with its meaning and limits; ``above`` is a strict lower bound."""
+    """A field with its meaning and limits; ``above`` is a strict lower bound.
+
+    ``before`` is what a record without this setting was made with, if that was not the default.
+    """
     metadata = {
         "help": help,
         "low": low,
@@ -38,6 +42,7 @@ def setting(
         "above": above,
         "choices": choices,
         "unit": unit,
+        "before": before,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -121,6 +126,13 @@ class Settings:
         if unknown:
             raise RequestError(f"Unknown setting {_short(unknown[0])} for {cls.__name__}.")
         return cls(**values)
+
+    @classmethod
+    def recorded(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """The settings of a record, with those that did not exist when it was written."""
+        fields = dataclasses.fields(cls)
+        old = {f.name: b for f in fields if (b := f.metadata.get("before")) is not None}
+        return old | values
 
     @classmethod
     def pick(cls, values: dict[str, Any]) -> Self:

@@ -7,19 +7,26 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from engine.acquisition import CTAcquisition, MRIAcquisition
 from engine.data.dataset import Slices
 from engine.errors import RequestError
 from engine.physics.coils import birdcage_maps
-from engine.physics.fourier import to_complex
+from engine.physics.fourier import centred_fft2, ifft2c, to_channels, to_complex
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.physics.noise import complex_gaussian, gaussian, poisson_line_integrals
 from engine.physics.operator import Operator
 from engine.physics.plugins import make_ct_operator
-from engine.physics.units import noise_scale, normalise_line_integrals, physical_line_integrals
+from engine.physics.projection import project
+from engine.physics.units import (
+    hu_to_mu,
+    noise_scale,
+    normalise_line_integrals,
+    physical_line_integrals,
+)
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 from engine.random import MEASUREMENT, make_generator
@@ -59,19 +66,26 @@ def simulate_ct(
     if intensity.kind != "hu":
         raise RequestError("This prior is for MR images; choose a CT prior.")
     size = (source.images.shape[-2], source.images.shape[-1])
+    geometry = ct_geometry(acquisition, size, source.pixel_mm)
     operator = make_ct_operator(
-        ct_geometry(acquisition, size, source.pixel_mm),
-        backend=acquisition.backend,
-        filter_name=acquisition.fbp_filter,
+        geometry, backend=acquisition.backend, filter_name=acquisition.fbp_filter
     )
-    reference = intensity.to_normalised(source.images)
-    measurement = operator.forward(reference)
     noise_sigma: Tensor | float = 0.0
     weights = None
     provenance: dict[str, object] = {"simulated": True}
+    if acquisition.fine_grid > 1:
+        fine, images = finer(source, acquisition.fine_grid)
+        reference, lengths = intensity.to_normalised(images), operator.ray_lengths()
+        clean = fine_line_integrals(fine, geometry, acquisition.fine_grid)
+        measurement = normalise_line_integrals(clean, lengths, intensity)
+        provenance["fine_grid"] = acquisition.fine_grid
+    else:
+        reference = intensity.to_normalised(source.images)
+        measurement = operator.forward(reference)
     if acquisition.photons is not None:
-        lengths = operator.forward(torch.ones_like(reference))
-        clean = physical_line_integrals(measurement, lengths, intensity)
+        if acquisition.fine_grid == 1:
+            lengths = operator.forward(torch.ones_like(reference))
+            clean = physical_line_integrals(measurement, lengths, intensity)
         noisy = [
             poisson_line_integrals(
                 clean[i : i + 1],
@@ -96,12 +110,31 @@ def simulate_ct(
         intensity=intensity,
         modality="CT",
         noise_sigma=noise_sigma,
+        noise_origin="simulated",
         weights=weights,
         reference=reference,
         pixel_mm=(source.pixel_mm, source.pixel_mm),
         slices=source.numbers,
         provenance=provenance,
     )
+
+
+def finer(source: Slices, factor: int) -> tuple[Tensor, Tensor]:
+    """The images on a grid ``factor`` times finer, and their means over the pixels.
+
+    Where the source has none, cubic interpolation whose means are the images themselves.
+    """
+    if source.fine is not None:
+        return source.fine, functional.avg_pool2d(source.fine, factor)
+    smooth = functional.interpolate(source.images, scale_factor=factor, mode="bicubic")
+    lacking = source.images - functional.avg_pool2d(smooth, factor)
+    return smooth + functional.interpolate(lacking, scale_factor=factor), source.images
+
+
+def fine_line_integrals(images_hu: Tensor, geometry: CTGeometry, factor: int) -> Tensor:
+    """Line integrals of attenuation, each bin the mean over ``factor`` finer ones."""
+    y = project(hu_to_mu(images_hu), geometry.finer(factor))
+    return functional.avg_pool2d(y, (1, factor))
 
 
 def per_slice(
@@ -127,6 +160,22 @@ def mr_scale(images: Tensor) -> float:
     return scale
 
 
+def kspace_centre(fine: Tensor, factor: int) -> Tensor:
+    """The k-space ``[B, coils, H, W]`` that a scan of complex images on a finer grid samples.
+
+    The pixel at its origin is that of the coarse grid, whose centre lies between finer ones.
+    """
+    full = centred_fft2(fine) / factor
+    for axis in (-2, -1):
+        size = fine.shape[axis] // factor
+        full = full.narrow(axis, factor * size // 2 - size // 2, size)
+        shift = (size // 2 + 0.5) * factor - 0.5 - factor * size // 2
+        k = torch.arange(size, dtype=torch.float64) - size // 2
+        turn = torch.polar(torch.ones_like(k), 2 * torch.pi * shift * k / (factor * size))
+        full = full * (turn[:, None] if axis == -2 else turn).to(full)
+    return full
+
+
 def simulate_mri(source: Slices, acquisition: MRIAcquisition, seed: int) -> Problem:
     if source.modality != "MR":
         raise RequestError("This is a CT image; MRI settings do not apply.")
@@ -138,14 +187,24 @@ def simulate_mri(source: Slices, acquisition: MRIAcquisition, seed: int) -> Prob
         acs_lines=acquisition.acs_lines,
         seed=seed,
     )
+    coils, factor, images = acquisition.coils, acquisition.fine_grid, source.images
     operator: Operator
-    if acquisition.coils == 1:
+    if coils == 1:
         operator = SingleCoilMRI(mask, (height, width))
     else:
-        operator = MultiCoilMRI(mask, birdcage_maps(acquisition.coils, height, width))
-    intensity = IntensityMap("mr", mr_scale(source.images))
-    reference = intensity.to_normalised(source.images)
-    measurement = operator.forward(reference)
+        operator = MultiCoilMRI(mask, birdcage_maps(coils, height, width))
+    if factor > 1:
+        # what a scanner shows of the finer image when it samples every line
+        object_ = to_complex(finer(source, factor)[0])
+        images = ifft2c(to_channels(kspace_centre(object_, factor)))
+    intensity = IntensityMap("mr", mr_scale(images))
+    reference = intensity.to_normalised(images)
+    if factor > 1:
+        maps = birdcage_maps(coils, height, width, fine=factor) if coils > 1 else torch.ones(1)
+        full = kspace_centre(maps * object_, factor) / intensity.scale
+        measurement = to_channels(full * mask.to_tensor())
+    else:
+        measurement = operator.forward(reference)
     if acquisition.kspace_noise > 0:
         measurement = per_slice(
             partial(complex_gaussian, mask=mask.to_tensor()),
@@ -160,8 +219,13 @@ def simulate_mri(source: Slices, acquisition: MRIAcquisition, seed: int) -> Prob
         intensity=intensity,
         modality="MR",
         noise_sigma=acquisition.kspace_noise,
+        noise_origin="simulated",
         reference=reference,
         pixel_mm=(source.pixel_mm, source.pixel_mm),
         slices=source.numbers,
-        provenance={"simulated": True, "scale": intensity.scale},
+        provenance={
+            "simulated": True,
+            "scale": intensity.scale,
+            **({"fine_grid": factor} if factor > 1 else {}),
+        },
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.data.checks import ChecksList
 from app.data.findings import FactsList, WarningsList
 from app.data.open_menu import OpenMenu
 from app.data.opened import Opened
@@ -13,6 +17,9 @@ from app.data.series_list import SeriesList
 from app.data.slice_bar import SliceBar
 from app.section import Section
 from app.tips import plain_tip
+
+if TYPE_CHECKING:
+    from engine.data.dataset import Check
 
 EMPTY = "Drop a DICOM folder here, or open the demo."
 PATIENCE_MS = 150  # reading that takes less is not worth a word
@@ -37,6 +44,8 @@ class DataBrowser(QWidget):
         self.series = SeriesList()
         self.slices = SliceBar()
         self.facts, self.warnings = FactsList(), WarningsList()
+        self.checks = ChecksList()
+        self.checked = Section("Checks", self.checks)
         self.found = Section("What was found", self.facts)
         self.body = QWidget()
         self._build()
@@ -45,6 +54,7 @@ class DataBrowser(QWidget):
         presenter.opened.connect(self._on_opened)
         presenter.thumbnails.connect(self.series.set_thumbnails)
         presenter.warnings_changed.connect(self.warnings.show_warnings)
+        presenter.checks_changed.connect(self._show_checks)
         presenter.failed.connect(self._on_failed)
         presenter.busy.connect(self.busy.say)
         self._show_body(False)
@@ -93,7 +103,7 @@ class DataBrowser(QWidget):
         inner = QVBoxLayout(self.body)
         inner.setContentsMargins(0, 0, 0, 0)
         inner.setSpacing(8)
-        for part in (self.series, self.slices, self.warnings, self.found):
+        for part in (self.series, self.slices, self.checked, self.warnings, self.found):
             inner.addWidget(part)
         inner.addStretch(1)
         column = QVBoxLayout(self)
@@ -115,7 +125,18 @@ class DataBrowser(QWidget):
         self.slices.set_count(opened.count, opened.middle)
         self.facts.show_facts(opened.facts)
         self.warnings.show_warnings(opened.warnings)
+        self._show_checks(opened.checks)
         self._show_body(True)
+
+    @Slot(object)
+    def _show_checks(self, checks: Sequence[Check]) -> None:
+        """Unfolded only when there is something to read."""
+        now = self.presenter.current
+        noise = [fact for fact in now.dataset.facts if fact.name == "noise"] if now else []
+        self.checks.show_checks(checks, noise)
+        self.checked.set_title(f"Checks: {self.checks.summary}")
+        self.checked.set_folded(not self.checks.has_news)
+        self.checked.setVisible(bool(checks or noise))
 
     @Slot(str, str)
     def _on_failed(self, sentence: str, details: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from engine.data.dataset import Dataset, Fact, Placement
+    from engine.data.dataset import Check, Dataset, Fact, Placement
     from engine.data.readers.dicom_series import Series
 
 KIND_WORDS = {"image": "image", "sinogram": "sinogram", "kspace": "k-space"}
@@ -28,6 +28,7 @@ class SeriesItem:
     label: str
     count: int
     modality: str
+    part: str = ""  # which stack of the series this is, such as 'echo 1 of 2'
     screen_text: str = field(default="", repr=False)
     refusal: str | None = field(default=None, repr=False)
     chosen: bool = False
@@ -78,6 +79,7 @@ class Opened:
     placements: tuple[Placement, ...] | None = field(default=None, repr=False)
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     warnings: tuple[str, ...] = field(default=(), repr=False)
+    checks: tuple[Check, ...] = field(default=(), repr=False)  # when it was opened
     patient: tuple[str, ...] = field(default=(), repr=False)
     window: tuple[float, float] | None = None  # centre and width, when the file says them
     series: tuple[SeriesItem, ...] = field(default=(), repr=False)
@@ -90,6 +92,12 @@ class Opened:
     def middle(self) -> int:
         """The slice to begin with."""
         return self.count // 2
+
+    @property
+    def blocked(self) -> str:
+        """Why these data cannot be run and what to do; empty when they can."""
+        blocking = (check for check in self.dataset.checks if check.verdict == "blocking")
+        return next((f"{check.sentence} {check.fix}".strip() for check in blocking), "")
 
     @property
     def measured(self) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 DEMO = "demo:"
 DEMO_NAMES = {"CT": "CT demo", "MR": "MRI demo"}
 STRIP_BINS = 512  # detector bins of a measured sinogram that are worth drawing
+MANY_STACKS = "The series holds several stacks: {part} was opened. Choose another in the list."
 MANY_SERIES = (
     "There are {all} series; the one with most slices, number {number}, was opened. "
     "Choose another in the list."
@@ -73,6 +74,7 @@ def open_data(
         placements=dataset.placements,
         facts=_facts(text, dataset),
         warnings=tuple(dict.fromkeys(warnings)),
+        checks=tuple(dataset.checks),
         patient=patient_lines(header),
         window=window_of(header) if dataset.kind == "image" else None,
         series=series,
@@ -150,10 +152,16 @@ def _open(
     series, chance = choose_series(path, found, options.dataset)
     # the engine's sentence about this speaks to the command line
     dataset.warnings = [words for words in dataset.warnings if words not in chance]
-    notes = [MANY_SERIES.format(all=len(found), number=series.number)] if chance else []
+    notes = [_note(series, found, options.dataset)] if chance else []
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
     return dataset, found, notes
+
+
+def _note(series: Series, found: Sequence[Series], wanted: str | None) -> str:
+    if wanted is not None or all(one.key == series.key for one in found):
+        return MANY_STACKS.format(part=series.part)
+    return MANY_SERIES.format(all=len(found), number=series.number)
 
 
 def _series_items(
@@ -175,6 +183,7 @@ def _series_items(
             _label(series),
             series.count,
             series.modality,
+            series.part,
             series.screen_text,
             series.refusal,
             series is chosen,
@@ -205,7 +214,8 @@ def _safe_name(
     if text.startswith(DEMO):
         return DEMO_NAMES[dataset.modality]
     if found is not None:
-        return next(item for item in series if item.chosen).label.split(",")[0]
+        item = next(item for item in series if item.chosen)
+        return ", ".join(filter(None, (item.label.split(",")[0], item.part)))
     return f"{dataset.modality} {KIND_WORDS[dataset.kind]}"
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
@@ -21,6 +21,11 @@ from app.data.thumbnails import thumbnail_of_series
 from app.forms.labels import on_screen
 from app.tasks import Tasks
 from engine.data.input_options import InputOptions
+
+if TYPE_CHECKING:
+    from engine.data.dataset import Check
+
+    _Read = tuple[np.ndarray, tuple[str, ...], tuple[Check, ...]]
 
 NAMES = tuple(InputOptions.__dataclass_fields__)
 
@@ -39,6 +44,7 @@ class DataPresenter(QObject):
     thumbnails = Signal(object)  # {number of the series: uint8 [rows, columns]}, as they come
     sinogram = Signal(object)  # what `simulate` made, [views, detectors] or None
     warnings_changed = Signal(object)  # reading a slice brought new ones: all of them
+    checks_changed = Signal(object)  # reading a slice found more: all of them
     busy = Signal(str)  # what is being read; empty when nothing is
 
     def __init__(
@@ -58,6 +64,7 @@ class DataPresenter(QObject):
         self._undrawn: list[SeriesItem] = []
         self._drawing: asyncio.Future[Any] | None = None
         self._warnings: tuple[str, ...] = ()
+        self._checks: tuple[Check, ...] = ()
         self._words = {"open": "", "slice": ""}
 
     # -- opening ------------------------------------------------------------------------------
@@ -119,7 +126,7 @@ class DataPresenter(QObject):
         self._previews.drop()
         self._sinograms.drop()
         self._say("slice", "")
-        self._warnings = answer.warnings
+        self._warnings, self._checks = answer.warnings, answer.checks
         if not answer.text.startswith(opening.DEMO):
             self.recent.add(answer.text, answer.options)
         self.opened.emit(answer)
@@ -153,8 +160,8 @@ class DataPresenter(QObject):
             self._on_preview_failed,
         )
 
-    def _on_preview(self, number: int, answer: tuple[np.ndarray, tuple[str, ...]]) -> None:
-        image, warnings = answer
+    def _on_preview(self, number: int, answer: _Read) -> None:
+        image, warnings, checks = answer
         self._cache.put(number, image)
         if not self._previews.waiting:
             self._say("slice", "")
@@ -163,6 +170,9 @@ class DataPresenter(QObject):
         if new:
             self._warnings = (*self._warnings, *new)
             self.warnings_changed.emit(self._warnings)
+        if checks != self._checks:
+            self._checks = checks
+            self.checks_changed.emit(checks)
 
     def _on_preview_failed(self, sentence: str, details: str) -> None:
         if not self._previews.waiting:
@@ -224,6 +234,6 @@ class DataPresenter(QObject):
             self.busy.emit(now)
 
 
-def _read(opened: Opened, number: int) -> tuple[np.ndarray, tuple[str, ...]]:
+def _read(opened: Opened, number: int) -> _Read:
     image = opening.preview_of(opened, number)
-    return image, tuple(opened.dataset.warnings)
+    return image, tuple(opened.dataset.warnings), tuple(opened.dataset.checks)

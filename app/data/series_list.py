@@ -55,7 +55,10 @@ class SeriesList(QListView):
     def show_series(self, opened: Opened) -> None:
         """List what was found; the place in an unchanged list is kept."""
         self._silent = True
-        lines = (opened.text, *((item.number, item.key, item.label) for item in opened.series))
+        lines = (
+            opened.text,
+            *((item.number, item.key, item.label, item.part) for item in opened.series),
+        )
         if lines != self._lines:
             self._lines = lines
             self.items.clear()
@@ -96,7 +99,7 @@ class SeriesList(QListView):
             self.chosen.emit(str(current.data(KEY)))
 
     def _row(self, item: SeriesItem, opened: Opened) -> QStandardItem:
-        second = item.screen_text
+        second = ", ".join(filter(None, (item.part, item.screen_text)))
         if opened.found is None:
             second = opened.screen_name
         row = QStandardItem(self._blank, f"{item.label}\n{second}" if second else item.label)

@@ -59,10 +59,10 @@ def preset_values(
     """The values of one of the engine's presets for a scan of this kind and a method."""
     from engine.solvers.presets import apply_preset
 
-    # The engine asks a problem for these three things only.
+    # The engine asks a problem for these things only.
     scan: Any = SimpleNamespace(
         modality=modality,
-        operator=SimpleNamespace(measurement_shape=(1, views, 1)),
+        operator=SimpleNamespace(measurement_shape=(1, views, 1), is_scan=True),
         pixel_mm=None if pixel_mm is None else (pixel_mm, pixel_mm),
     )
     return apply_preset(name, scan, solver)

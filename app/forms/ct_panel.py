@@ -79,10 +79,10 @@ class CTPanel(QWidget):
         self.strip.set_sinogram(sinogram, kept)
         self._refresh()
 
-    def set_simulated(self) -> None:
-        """The open data are an image: every control is free again."""
+    def set_simulated(self, defaults: dict[str, Any] | None = None) -> None:
+        """The open data are an image: every control is free again; other ``defaults`` are its."""
         self.angles_deg = None
-        self.form.set_context()
+        self.form.set_context(defaults=defaults)
         self._refresh()
 
     def set_measured(

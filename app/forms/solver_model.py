@@ -33,6 +33,10 @@ RULES: dict[str, Rule] = {
         if values.get("injection") == "none"
         else ""
     ),
+    "tv_inner": only_with("tv_method", "fista", "Only with the algorithm fista."),
+    "tolerance": lambda values, changed: (
+        "FISTA does not know when it has converged." if values.get("tv_method") == "fista" else ""
+    ),
     "langevin_decay": only_if_given("langevin_step", "Only with a Langevin step of your own."),
     **{
         f"sh_{part}": lambda values, changed: (

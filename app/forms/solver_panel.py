@@ -20,7 +20,7 @@ from engine.preset_store import Preset, PresetStore
 
 BASIC = (
     *("nfe", "rho", "rho_over_sigma2", "cg_iterations", "sigma_max", "sigma_min"),
-    *("iterations", "tikhonov", "tv_strength"),  # of the classical methods
+    *("iterations", "tikhonov", "tv_strength", "wavelet_strength"),  # of the classical methods
 )
 THEN = ("dual", "injection", "inject_last")  # the paper's own switches lead the rest
 

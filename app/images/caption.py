@@ -1,6 +1,9 @@
-"""What stands around an image: the run's colour above it, its name and quality below it."""
+"""What stands around an image: the run's colour above it, its name, quality and verdict below."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
@@ -40,7 +43,11 @@ class TitleLine(QWidget):
 
 
 class Caption(QWidget):
-    """The name on the left, the numbers on the right, as many as there is room for."""
+    """The name on the left, the numbers on the right, as many as there is room for.
+
+    Below them a line for what is to be said about the image, in as many words as fit. Its place
+    is always kept: an image must not move when its run ends.
+    """
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -50,22 +57,40 @@ class Caption(QWidget):
         self.setFont(font)
         self.name = ""
         self.numbers = ""
+        self.verdicts: dict[str, str] = {}
 
-    def set_text(self, name: str, numbers: str) -> None:
-        if (name, numbers) != (self.name, self.numbers):
-            self.name, self.numbers = name, numbers
+    def set_text(
+        self, name: str, numbers: str, verdicts: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        if (name, numbers, verdicts) != (self.name, self.numbers, self.verdicts):
+            self.name, self.numbers, self.verdicts = name, numbers, dict(verdicts)
             whole = f"{name}: {numbers}" if numbers else name
+            whole = "\n".join([whole, *verdicts.values()])
             self.setAccessibleName(f"Caption {whole}")
             self.setToolTip(plain_tip(whole))
             self.update()
 
     def sizeHint(self) -> QSize:
-        return QSize(120, self.fontMetrics().height() + GRID_PX // 2)
+        return QSize(120, 2 * self.fontMetrics().height() + GRID_PX // 2)
+
+    def verdict_shown(self) -> str:
+        """The longest form that fits; the last one is cut off where even that is too long."""
+        room, metrics = self.width() - GRID_PX, self.fontMetrics()
+        lines = text.verdict_lines(self.verdicts)
+        fitting = [line for line in lines if metrics.horizontalAdvance(line) <= room]
+        if fitting or not lines:
+            return fitting[0] if fitting else ""
+        return metrics.elidedText(lines[-1], Qt.TextElideMode.ElideRight, max(room, 0))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
         painter.setPen(self.palette().windowText().color())
-        area = self.rect().adjusted(GRID_PX // 2, 0, -GRID_PX // 2, 0)
+        whole = self.rect().adjusted(GRID_PX // 2, 0, -GRID_PX // 2, 0)
+        area, below = whole.adjusted(0, 0, 0, -whole.height() // 2), whole
+        below.setTop(area.bottom())
+        painter.drawText(
+            below, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, self.verdict_shown()
+        )
         metrics = self.fontMetrics()
         middle = Qt.AlignmentFlag.AlignVCenter
         bold = QFont(self.font())

@@ -17,7 +17,7 @@ from app.images.inspector import Inspector
 from app.images.pane import ImagePane
 from app.theme import GRID_PX, RunStyle
 
-CAPTION_PX = 24  # what a pane needs beside its image
+CAPTION_PX = 40  # what a pane needs beside its image
 
 
 class CompareMode(Enum):

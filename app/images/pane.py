@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -139,10 +141,14 @@ class ImagePane(QWidget):
         self.clear()
 
     def set_caption(
-        self, name: str, psnr_db: float | None = None, ssim: float | None = None
+        self,
+        name: str,
+        psnr_db: float | None = None,
+        ssim: float | None = None,
+        verdicts: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.name = name
-        self.caption.set_text(name, text.metrics_text(psnr_db, ssim))
+        self.caption.set_text(name, text.metrics_text(psnr_db, ssim), verdicts)
         self.setAccessibleName(f"Image pane {name}".strip())
 
     def set_run_style(self, style: RunStyle | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from app.images.display import Orientation
 from app.images.window import WindowLevel
 
@@ -49,3 +51,10 @@ def metrics_text(psnr_db: float | None, ssim: float | None) -> str:
     if ssim is not None:
         words.append(f"SSIM {ssim:.4f}")
     return GAP.join(words)
+
+
+def verdict_lines(verdicts: Mapping[str, str]) -> list[str]:
+    """The same verdicts, longest first: whole sentences, then up to their colons, then one."""
+    whole = list(verdicts.values())
+    short = [sentence.split(":")[0].rstrip(".") for sentence in whole]
+    return [" ".join(whole), f". {GAP}".join(short), *reversed(short)] if whole else []

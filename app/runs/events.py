@@ -46,7 +46,11 @@ class RunStarted:
 
 @dataclass(frozen=True)
 class RunFinished:
-    """The run ended as ``status`` says: 'done', 'finished early' or 'cancelled'."""
+    """The run ended as ``status`` says: 'done', 'finished early' or 'cancelled'.
+
+    ``verdicts`` are sentences about the result, each beginning with its short form up to the
+    colon; ``compare_with`` is a method to look at, too, where they doubt the prior.
+    """
 
     run_id: str
     status: str
@@ -54,6 +58,8 @@ class RunFinished:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     record_path: Path | None = None
+    verdicts: dict[str, str] = field(default_factory=dict)
+    compare_with: str = ""
 
 
 @dataclass(frozen=True)

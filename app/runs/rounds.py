@@ -19,6 +19,7 @@ from engine.iteration import Iteration
 from engine.job import Job, Prepared, make_run, prepare, resume_run
 from engine.numbers import as_float
 from engine.run import Run
+from engine.verdicts import CLASSICAL, doubts_prior
 
 if TYPE_CHECKING:
     from app.runs.worker import RunWorker
@@ -116,7 +117,16 @@ class LiveRun:
 
     def _finished(self) -> None:
         self.show(everything=True)
-        self.mailbox.post(RunFinished(self.request.run_id, self.run.status, **self._outcome()))
+        found = self.run.record.verdicts
+        self.mailbox.post(
+            RunFinished(
+                self.request.run_id,
+                self.run.status,
+                **self._outcome(),
+                verdicts=dict(found),
+                compare_with=CLASSICAL if doubts_prior(found) else "",
+            )
+        )
 
     def _failed(self, error: Exception) -> None:
         with contextlib.suppress(Exception):  # the first error is the one to tell

@@ -56,6 +56,8 @@ class RunEntry:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     record_path: Path | None = None
+    verdicts: dict[str, str] = field(default_factory=dict)
+    compare_with: str = ""
 
     @property
     def name(self) -> str:
@@ -165,6 +167,8 @@ class RunStore(QObject):
             metrics=event.metrics,
             seconds=event.seconds,
             record_path=event.record_path,
+            verdicts=getattr(event, "verdicts", {}),
+            compare_with=getattr(event, "compare_with", ""),
         )
         self._stay_within_memory()
 

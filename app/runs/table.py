@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.runs.delete import DeleteRuns
 from app.runs.diff import SettingsDiffDialog
+from app.runs.result import ResultNote
 from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import SWATCH_PX
 from app.runs.table_model import RUN, RunsModel
@@ -59,6 +60,7 @@ class RunsTable(QWidget):
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
         delete.activated.connect(self.delete_selected)
 
+        self.note = ResultNote(store, self)
         buttons = QHBoxLayout()
         buttons.addWidget(self.compareButton)
         buttons.addWidget(self.deleteButton)
@@ -71,6 +73,7 @@ class RunsTable(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(8)
         layout.addWidget(body, 1)
+        layout.addWidget(self.note)
         layout.addLayout(buttons)
 
         self.table.selectionModel().selectionChanged.connect(self._on_selection)

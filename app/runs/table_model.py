@@ -19,6 +19,7 @@ from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import swatch
 from app.theme import tabular
 from app.tips import plain_tip
+from engine.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex
 HEADINGS: Final = ("Run", "NFE", "PSNR\ndB", "SSIM", "Time\ns", "Note")
@@ -167,7 +168,8 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def describe(entry: RunEntry) -> str:
-    """One sentence about how the run went."""
+    """How the run went, how good it is inside the body, and what is to be said about it."""
     if entry.status == "failed":
         return f"{entry.name} failed: {entry.message}"
-    return f"{entry.name}: {entry.status}."
+    said = [*regions_in_words(entry.metrics), *entry.verdicts.values()]
+    return "\n".join([f"{entry.name}: {entry.status}.", *said])

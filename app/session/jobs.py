@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.runs.store import RunEntry, differing
-from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.acquisition import CTAcquisition, MRIAcquisition, acquisition_of
 
 DIRECT = {"CT": "fbp", "MR": "zero-filled"}
 
@@ -26,13 +26,23 @@ def jobs_for(
     judged against, so they are made along with the first run on a measurement.
     """
     text, options = data
-    scan = {"input": text, "options": options, "slices": slices, "acquisition": acquisition}
+    scan = {
+        "input": text,
+        "options": options,
+        "slices": slices,
+        "acquisition": acquisition_of(text, acquisition),
+    }
     jobs = [{**job, **scan} for job in asked]
     direct = DIRECT[modality]
     known = any(entry.solver == direct and not differing(entry.job, jobs[0]) for entry in runs)
     if known or any(job["solver"] == direct for job in jobs):
         return jobs
     return [{**jobs[0], "solver": direct, "settings": {}, "preset": None}, *jobs]
+
+
+def without_prior(entry: RunEntry) -> dict[str, Any]:
+    """The scan of a run with the method that its verdict offers, as that comes."""
+    return {**entry.job, "solver": entry.compare_with, "settings": {}, "preset": None}
 
 
 def run_lines(entry: RunEntry, simulated: bool = True) -> tuple[str, ...]:

@@ -183,7 +183,8 @@ class Panes(QObject):
     def _show_caption(self, entry: RunEntry, pane: ImagePane) -> None:
         """Name and numbers of the image that is seen, which may be an earlier one."""
         if entry.run_id not in self._back or len(entry.snapshots) < 2:
-            pane.set_caption(entry.name, entry.metric("psnr"), entry.metric("ssim"))
+            psnr, ssim = entry.metric("psnr"), entry.metric("ssim")
+            pane.set_caption(entry.name, psnr, ssim, entry.verdicts)
             return
         k = self._back[entry.run_id][0]
         psnr, ssim = (entry.history.at("k", k, name) for name in ("psnr", "ssim"))

@@ -10,7 +10,9 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.columns import LeftColumn
 from app.data.opened import Opened
-from app.data.presenter import DataPresenter
+from app.data.presenter import NAMES, DataPresenter
+from app.forms.labels import on_screen
+from engine.acquisition import demo_acquisition
 
 SETTLE_MS: Final = 400  # after the last edit, before the sinogram is simulated again
 
@@ -30,6 +32,7 @@ class Setup(QObject):
         left.solver.edited.connect(self._on_solver)
         left.solver.acquisition_wanted.connect(self._on_preset)
         presenter.sinogram.connect(self._on_sinogram)
+        presenter.checks_changed.connect(self._on_edited)
 
     @property
     def simulated(self) -> bool:
@@ -59,7 +62,7 @@ class Setup(QObject):
             )
             panel.set_sinogram(scan.sinogram, panel.kept())
         else:
-            panel.set_simulated()
+            panel.set_simulated(demo_acquisition(data.text))
             panel.set_sinogram(None)
 
     def _set_mri(self, data: Opened) -> None:
@@ -83,10 +86,11 @@ class Setup(QObject):
     @Slot()
     def _on_edited(self) -> None:
         panel = self.left.acquisition()
-        blocked = "" if panel.valid else panel.form.problem()
-        self.left.solver.set_blocked(blocked if self.data is not None else "Open data first.")
         if self.data is None:
+            self.left.solver.set_blocked("Open data first.")
             return
+        problem = "" if panel.valid else panel.form.problem()
+        self.left.solver.set_blocked(on_screen(self.data.blocked, NAMES) or problem)
         if self.data.modality == "CT":
             scan = self.data.views
             views = panel.value().get("views", scan.views if scan is not None else 20)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from engine.rebuild import Rebuilder
 
 Progress = Callable[[float, str], None]
+MOST_LETTERS = 500  # of a verdict, which may be anybody's
 
 
 def saved_run(entry: RunEntry) -> SavedRun | None:
@@ -90,6 +91,8 @@ def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEn
 
 def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunEntry:
     """All that the record says by itself."""
+    from engine.verdicts import CLASSICAL, doubts_prior  # loads torch
+
     job = {**_harmless(record.job), **run.places}
     solver, style = str(job.get("solver", "dc-pnpdp")), style_of(job)
     dash = dash_for(style, [entry.dash for entry in others if entry.colour == style.colour])
@@ -101,6 +104,8 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
     if record.status == "running":  # its process died; nothing of it runs now
         entry.status, entry.message = "cancelled", "The run was interrupted."
     entry.metrics = numbers_in(next(iter(record.metrics.values()), {}))
+    entry.verdicts = {n: t[:MOST_LETTERS] for n, t in record.verdicts.items() if isinstance(t, str)}
+    entry.compare_with = CLASSICAL if doubts_prior(entry.verdicts) else ""
     entry.seconds = numbers_in(record.timings).get("total", 0.0)
     modality, pixel = record.input.get("modality"), record.input.get("pixel_mm")
     entry.modality = modality if modality in ("CT", "MR") else ""

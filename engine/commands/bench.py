@@ -1,4 +1,4 @@
-"""``dualscope bench projectors|solvers|app|cluster``: ratios measured side by side in one run."""
+"""``dualscope bench WHAT``: ratios measured side by side in one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", metavar="projectors|solvers|app|cluster", help="What to measure.")
+    parser.add_argument(
+        "what", metavar="projectors|solvers|training|app|cluster", help="What to measure."
+    )
     parser.add_argument(
         "-o", "--output", nargs="+", default=[], metavar="OUT.json", help="Keep the numbers."
     )
@@ -55,9 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.what not in ("projectors", "solvers", "app", "cluster"):
+    if options.what not in ("projectors", "solvers", "training", "app", "cluster"):
         raise RequestError(
-            f"'{options.what}' cannot be measured: choose projectors, solvers, app or cluster."
+            f"'{options.what}' cannot be measured: choose projectors, solvers, training, app "
+            "or cluster."
         )
     if options.rounds < 1:
         raise RequestError(f"--rounds must be at least 1, not {options.rounds}.")
@@ -74,6 +77,11 @@ def run(options: argparse.Namespace) -> int:
     elif options.what == "projectors":
         rows = projectors(options.rounds)
         show("Forward + adjoint of one 256 x 256 slice", rows)
+    elif options.what == "training":
+        from engine.commands import bench_training  # it uses what is defined here
+
+        rows = bench_training.measure(options.rounds)
+        show("Forward and backward pass of 4 slices of 256 x 256", rows)
     elif options.what == "app":
         rows = bench_app.window(options.rounds)
         show("The workstation, without a display", rows)

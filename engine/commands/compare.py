@@ -14,7 +14,7 @@ from rich.table import Table
 
 from engine.commands.options import add_job_options, job_from, unused_options
 from engine.commands.progress import follow
-from engine.commands.reconstruct import cancel_on_signals
+from engine.commands.reconstruct import cancel_on_signals, print_warnings
 from engine.data.atomic import write_bytes_atomic
 from engine.data.figure import comparison_figure
 from engine.data.record import plain
@@ -25,6 +25,7 @@ from engine.errors import RequestError, StepFailed
 from engine.job import make_run, open_dataset, prepare
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import parse_variant
+from engine.verdicts import CLASSICAL, doubts_prior
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
     with cancel_on_signals(control):
         for job in jobs:
             prepared = prepare(job, dataset, problem)
+            if problem is None:
+                print_warnings(prepared)
             problem = prepared.problem
             done = make_run(prepared, control=control)
             with contextlib.suppress(StepFailed):  # its row says so; the others still count
@@ -78,6 +81,11 @@ def run(options: argparse.Namespace) -> int:
 
     labels = names[: len(runs)]
     Console().print(table(labels, runs))
+    for label, done in zip(labels, runs, strict=True):
+        for sentence in done.record.verdicts.values():
+            print(f"{label}: {sentence}")
+    if CLASSICAL not in labels and any(doubts_prior(done.record.verdicts) for done in runs):
+        print(f"To compare: add {CLASSICAL} to --solvers.")
     for path in outputs:
         write(path, labels, runs, window)
     return 130 if control.cancelled else 0
@@ -93,6 +101,8 @@ def row(done: Run) -> dict[str, Any]:
         "nfe": last.get("nfe"),
         "psnr": metrics.get("psnr"),
         "ssim": metrics.get("ssim"),
+        "psnr_body": metrics.get("psnr_body"),
+        "ssim_body": metrics.get("ssim_body"),
         "residual": last.get("residual_z"),
         "seconds": done.record.timings.get("total"),
     }
@@ -101,7 +111,7 @@ def row(done: Run) -> dict[str, Any]:
 def table(labels: list[str], runs: list[Run]) -> Table:
     out = Table(title="Same problem, same seed")
     out.add_column("solver")
-    for heading in ("NFE", "PSNR dB", "SSIM", "time s", "status"):
+    for heading in ("NFE", "PSNR dB", "SSIM", "in the body", "SSIM", "time s", "status"):
         out.add_column(heading, justify="right")
     for label, done in zip(labels, runs, strict=True):
         values = row(done)
@@ -110,6 +120,8 @@ def table(labels: list[str], runs: list[Run]) -> Table:
             str(values["nfe"] or "-"),
             _number(values["psnr"], 2),
             _number(values["ssim"], 4),
+            _number(values["psnr_body"], 2),
+            _number(values["ssim_body"], 4),
             _number(values["seconds"], 1),
             values["status"],
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from engine.commands.options import add_settings, given
 from engine.data.atomic import write_bytes_atomic
@@ -23,6 +24,7 @@ from engine.data.writers.window import linear_window, window_to_bytes
 from engine.errors import RequestError
 
 TAIL = 0.002  # of the pixels at either end, black and white in a picture
+MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +82,23 @@ def _print_dataset(console: Console, dataset: Dataset) -> None:
     ):
         table.add_row(name, value, origin)
     console.print(table)
+    _print_checks(console, dataset)
     for warning in dataset.warnings:
         console.print(f"warning: {warning}")
+
+
+def _print_checks(console: Console, dataset: Dataset) -> None:
+    """The worst first, as they have to be read; what to do is said below each."""
+    if not dataset.checks:
+        return
+    console.print("Checks before a run:")
+    table = Table(show_header=False, box=None, padding=(0, 1))
+    for verdict, mark in reversed(MARKS.items()):
+        for check in dataset.checks:
+            if check.verdict == verdict:
+                words = check.sentence + (f"\n{check.fix}" if check.fix else "")
+                table.add_row(f"{mark} {verdict}", check.name, Text(words))
+    console.print(table)
 
 
 def _print_check(console: Console, dataset: Dataset) -> None:

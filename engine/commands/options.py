@@ -7,7 +7,12 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from engine.acquisition import CTAcquisition, MRIAcquisition, RestorationAcquisition
+from engine.acquisition import (
+    CTAcquisition,
+    MRIAcquisition,
+    RestorationAcquisition,
+    acquisition_of,
+)
 from engine.data.input_options import InputOptions
 from engine.device import DEVICES
 from engine.errors import RequestError
@@ -18,12 +23,18 @@ from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import BUDGETS, PRESETS
 
 PRESET_NAMES = (*PRESETS, *BUDGETS)
+SHARED = frozenset({"fine_grid"})  # options of CT and of MRI scans alike
 
 
-def add_settings(parser: argparse.ArgumentParser, title: str, *groups: type[Settings]) -> None:
+def add_settings(
+    parser: argparse.ArgumentParser,
+    title: str,
+    *groups: type[Settings],
+    leave_out: frozenset[str] = frozenset(),
+) -> None:
     """An option for every field of the groups, each once; unset ones stay None."""
     section = parser.add_argument_group(title)
-    seen: set[str] = set()
+    seen: set[str] = set(leave_out)
     for cls in groups:
         for field in dataclasses.fields(cls):
             if field.name in seen:
@@ -85,7 +96,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--slice", metavar="N|A:B[:S]", dest="slices", help="Default: all.")
     add_settings(parser, "what the input does not say", InputOptions)
     add_settings(parser, "CT acquisition", CTAcquisition)
-    add_settings(parser, "MRI acquisition", MRIAcquisition)
+    add_settings(parser, "MRI acquisition", MRIAcquisition, leave_out=SHARED)
     add_settings(parser, "restoration", RestorationAcquisition)
     add_settings(parser, "solver settings", *solver_settings_classes())
     how = parser.add_argument_group("run")
@@ -98,6 +109,11 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--deidentify",
         action="store_true",
         help="Name neither patient nor file in the outputs and the record.",
+    )
+    how.add_argument(
+        "--ignore-checks",
+        action="store_true",
+        help="Run data that a check (see dualscope inspect) calls unfit for a run.",
     )
     how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
     add_precision(how)
@@ -126,7 +142,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         input=path if path.startswith("demo:") else str(Path(path).absolute()),
         options=described,
         slices=options.slices,
-        acquisition=acquisition_values(options),
+        acquisition=acquisition_of(path, acquisition_values(options)),
         solver=solver,
         preset=options.preset,
         settings=given(options, SOLVERS[solver].settings_class),
@@ -135,6 +151,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         device=options.device or "auto",
         precision=options.precision or "fp32",
         deidentify=options.deidentify,
+        ignore_checks=options.ignore_checks,
     )
 
 
@@ -142,6 +159,11 @@ def acquisition_values(options: argparse.Namespace) -> dict[str, Any]:
     """CT, MRI or restoration options; two of them at once are a contradiction."""
     kinds = {CTAcquisition: "CT", MRIAcquisition: "MRI", RestorationAcquisition: "--task"}
     asked = {kind: values for kind in kinds if (values := given(options, kind))}
+    if RestorationAcquisition not in asked and len(asked) > 1:
+        # what both kinds of scan take belongs to the one that is asked for
+        asked = {kind: values for kind, values in asked.items() if set(values) - SHARED} or {
+            CTAcquisition: asked[CTAcquisition]
+        }
     if len(asked) > 1:
         (one, first), (two, second) = list(asked.items())[:2]
         raise RequestError(

@@ -16,6 +16,7 @@ from engine.device import DEVICES, choose_device
 from engine.errors import DualscopeError, RequestError
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan
+from engine.priors.training.checkpoint import BEFORE_DECAY
 from engine.priors.training.correction import Correction, CorrectionValidation
 from engine.priors.training.data import (
     PHANTOMS,
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> int:
     if options.export_now:
         if not resumed:
             raise RequestError(f"--export-now: there is no checkpoint in {folder}.")
-        export(trainer, origin, out)
+        export(trainer, origin, out, validation)
         return DONE
     return _train(trainer, validation, origin, out)
 
@@ -179,7 +180,11 @@ def _train(trainer: Trainer, validation: Validation | None, origin: Origin, out:
     limits, line = trainer.run, ProgressLine()
     stop = _StopRequest()
     saved = exported = time.monotonic()
+    decays = trainer.decays()
     for now in trainer.steps():
+        if not decays and trainer.decays():
+            decays = True
+            trainer.save(BEFORE_DECAY)
         finished = now.fraction >= 1
         if validation and (finished or now.step % limits.validate_steps == 0):
             trainer.validate(validation)
@@ -190,12 +195,12 @@ def _train(trainer: Trainer, validation: Validation | None, origin: Origin, out:
             trainer.save()
             saved = clock
         if finished or clock - exported > 60 * limits.export_minutes:
-            export(trainer, origin, out)
+            export(trainer, origin, out, validation)
             exported = clock
         if stop.asked:
             print(f"dualscope: stopped at step {now.step}; run again to resume.", file=sys.stderr)
             return CANCELLED
-    export(trainer, origin, out)
+    export(trainer, origin, out, validation)
     return DONE
 
 

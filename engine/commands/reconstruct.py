@@ -24,10 +24,12 @@ from engine.data.writers import Result, check_outputs, write_outputs
 from engine.data.writers.outputs import OUTPUT_UNITS
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
-from engine.job import Job, check_job, make_run, open_dataset, prepare, resume_run
+from engine.job import Job, Prepared, check_job, make_run, open_dataset, prepare, resume_run
+from engine.numbers import regions_in_words
 from engine.paths import state_folder
 from engine.run import Run, RunControl
 from engine.solvers.catalogue import find_solver
+from engine.verdicts import CLASSICAL, doubts_prior
 
 EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}
 
@@ -131,9 +133,13 @@ def _fresh(options: argparse.Namespace, control: RunControl, job: Job, dataset: 
     if options.record:
         (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
     prepared = prepare(job, dataset)
+    print_warnings(prepared)
+    return make_run(prepared, record, control, options.checkpoint_seconds)
+
+
+def print_warnings(prepared: Prepared) -> None:
     for warning in prepared.warnings:
         print(f"dualscope: warning: {warning}", file=sys.stderr)
-    return make_run(prepared, record, control, options.checkpoint_seconds)
 
 
 def _resumed(options: argparse.Namespace, control: RunControl) -> tuple[Dataset, Run]:
@@ -181,5 +187,12 @@ def summary(done: Run) -> None:
         words.append(f"PSNR {values['psnr']:.2f} dB, SSIM {values['ssim']:.3f} ({profile})")
     words.append(f"{done.record.timings.get('total', 0.0):.1f} s")
     print("; ".join(words))
+    inside = [
+        words for values in done.record.metrics.values() for words in regions_in_words(values)
+    ]
+    for sentence in (*inside, *done.record.verdicts.values()):
+        print(f"  {sentence}")
+    if doubts_prior(done.record.verdicts):
+        print(f"  To compare: the same command with --solver {CLASSICAL}.")
     for path in done.record.outputs:
         print(f"  {path}")

@@ -77,6 +77,7 @@ class Slices:
     modality: str
     pixel_mm: float
     numbers: tuple[int, ...] = (0,)  # which slices of the input these are
+    fine: Tensor | None = None  # the same images on a finer grid, to simulate scans of
 
 
 @dataclass
@@ -124,8 +125,23 @@ class Dataset(ABC):
 
     def check(self, name: str, verdict: Verdict, sentence: str, fix: str = "") -> None:
         """A line of the list of checks; replaces an earlier one of the same name."""
-        self.checks = [check for check in self.checks if check.name != name]
-        self.checks.append(Check(name, verdict, sentence, fix))
+        kept = [check for check in self.checks if check.name != name]
+        self.checks[:] = [*kept, Check(name, verdict, sentence, fix)]  # in place: shrunk shares it
+
+    @property
+    def notices(self) -> list[str]:
+        """Every sentence to read before a run: the warnings, and the checks that are not good."""
+        said = [check.sentence for check in self.checks if check.verdict != "good"]
+        return list(dict.fromkeys([*self.warnings, *said]))
+
+    def refuse_blocked(self) -> None:
+        """Stop a run of data that a check calls unfit for one."""
+        for check in self.checks:
+            if check.verdict == "blocking":
+                raise RequestError(
+                    f"{self.description}: {check.sentence} {check.fix}".rstrip()
+                    + " (--ignore-checks runs it all the same.)"
+                )
 
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:
@@ -182,11 +198,14 @@ class Dataset(ABC):
 class ImageDataset(Dataset):
     """Images whose measurement is simulated: the image itself is then the reference.
 
-    ``read(number)`` gives one slice, float32 HU (CT) or real or complex numbers (MR).
+    ``read(number)`` gives one slice, float32 HU (CT) or real or complex numbers (MR), and
+    ``read_fine(number, factor)`` the same on a grid that many times finer, if there is more to
+    see on it.
     """
 
     kind: ClassVar[str] = "image"
     read: Callable[[int], np.ndarray] = lambda number: np.zeros((0, 0))
+    read_fine: Callable[[int, int], np.ndarray | None] = lambda number, factor: None
 
     def preview(self, number: int) -> np.ndarray:
         array = self.read(number)
@@ -204,8 +223,11 @@ class ImageDataset(Dataset):
                 found = check_image_unit(image, unit)
                 self.check(found.name, found.verdict, found.sentence, found.fix)
 
-    def load(self, numbers: Sequence[int]) -> Slices:
-        """Read slices; not a number among them is an error, for nothing could be simulated."""
+    def load(self, numbers: Sequence[int], fine_grid: int = 1) -> Slices:
+        """Read slices; not a number among them is an error, for nothing could be simulated.
+
+        With ``fine_grid`` also on a grid that many times finer, where there is one.
+        """
         arrays = []
         for number in numbers:
             array = self.read(number)
@@ -214,13 +236,19 @@ class ImageDataset(Dataset):
                     f"{self.description}: slice {number} (counted from 0) holds NaN or infinity."
                 )
             arrays.append(array)
+        images, fine = self._stacked(arrays), None
+        if fine_grid > 1:
+            finer = [self.read_fine(number, fine_grid) for number in numbers]
+            known = [array for array in finer if array is not None]
+            fine = self._stacked(known) if len(known) == len(numbers) else None
+        return Slices(images, self.modality, self._square_pixel(), tuple(numbers), fine)
+
+    def _stacked(self, arrays: Sequence[np.ndarray]) -> Tensor:
         stack = np.stack(arrays)
         if self.modality == "MR":
             complex_stack = torch.from_numpy(stack.astype(np.complex64))
-            images = torch.view_as_real(complex_stack).movedim(-1, 1).contiguous()
-        else:
-            images = torch.from_numpy(stack.astype(np.float32))[:, None]
-        return Slices(images, self.modality, self._square_pixel(), tuple(numbers))
+            return torch.view_as_real(complex_stack).movedim(-1, 1).contiguous()
+        return torch.from_numpy(stack.astype(np.float32))[:, None]
 
     def _square_pixel(self) -> float:
         if self.pixel_mm is None:
@@ -244,11 +272,11 @@ class ImageDataset(Dataset):
         from engine.restoration import restoration_problem
         from engine.simulate import simulate
 
-        settings, source = acquisition_for(self.modality, acquisition), self.load(numbers)
+        settings = acquisition_for(self.modality, acquisition)
         if isinstance(settings, RestorationAcquisition):
-            problem = restoration_problem(source, settings, intensity, seed)
+            problem = restoration_problem(self.load(numbers), settings, intensity, seed)
         else:
-            problem = simulate(source, settings, intensity, seed)
+            problem = simulate(self.load(numbers, settings.fine_grid), settings, intensity, seed)
         problem.pixel_mm = self.pixel_mm or problem.pixel_mm
         return problem
 

@@ -103,6 +103,12 @@ class InputOptions(Settings):
     mu_water: float | None = setting(
         None, "Attenuation of water at the scan's energy.", above=0, unit="1/mm"
     )
+    extended_fov: float | None = setting(
+        None,
+        "Side of the image over that of the field of view, for objects wider than the detector.",
+        low=1,
+        high=4,
+    )
     coil_use: str | None = setting(
         None,
         "Multi-coil data: one sensitivity map per coil (sense) or one virtual coil (combine).",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +11,8 @@ from numpy.typing import NDArray
 from engine.data.dataset import Fact
 from engine.data.sidecar import Described
 from engine.errors import DescriptionNeeded, RequestError
+from engine.physics.field_of_view import field_of_view_mm
 from engine.physics.geometry import CTGeometry
-from engine.physics.view_weights import arc
 from engine.settings import option_name
 
 DEFAULT_SIDE = 256
@@ -165,35 +164,21 @@ def _angles(name: str, told: _Told) -> NDArray | None:
     return angles
 
 
-def field_of_view_mm(rays: CTGeometry) -> float:
-    """Radius around the rotation centre that the detector sees (from one side at least)."""
-    half, offset = rays.detectors * rays.pitch_mm / 2, abs(rays.detector_offset_mm)
-    full_turn = arc(np.array(rays.angles_rad), 2 * math.pi)[2] > 1.9 * math.pi
-    # A detector shifted on purpose sees one half at a time, and all of it in a full turn.
-    reach = half + offset if full_turn and offset > 0.2 * half else half - offset
-    if reach <= 0:
-        raise RequestError(
-            f"The detector offset of {rays.detector_offset_mm:g} mm puts the rotation centre "
-            f"outside the detector, which is {2 * half:g} mm wide."
-        )
-    if rays.source_origin_mm is None or rays.source_detector_mm is None:
-        return reach
-    return rays.source_origin_mm * math.sin(math.atan(reach / rays.source_detector_mm))
-
-
 def _with_grid(name: str, rays: CTGeometry, told: _Told) -> tuple[CTGeometry, int]:
     """The square around the field of view; bins finer than half a pixel are averaged."""
     options, described = told.described.options, told.described
-    side_mm = 2 * field_of_view_mm(rays)
+    extended = options.extended_fov or 1.0
+    seen_mm = 2 * field_of_view_mm(rays)
+    side_mm = extended * seen_mm
     fine = rays.pitch_mm / rays.magnification
     if options.pixel_mm is not None:
         pixel, why = options.pixel_mm, described.origin("pixel_mm")
     elif options.size is not None:
         pixel, why = side_mm / options.size, "the field of view over the size asked for"
-    elif side_mm / fine <= DEFAULT_SIDE:
+    elif seen_mm / fine <= DEFAULT_SIDE:
         pixel, why = fine, "the detector pitch at the rotation centre"
     else:
-        pixel, why = side_mm / DEFAULT_SIDE, f"the field of view in {DEFAULT_SIDE} pixels"
+        pixel, why = seen_mm / DEFAULT_SIDE, f"the field of view in {DEFAULT_SIDE} pixels"
     if options.size is not None:
         side, side_why = options.size, described.origin("size")
     else:
@@ -202,7 +187,10 @@ def _with_grid(name: str, rays: CTGeometry, told: _Told) -> tuple[CTGeometry, in
         raise RequestError(
             f"{name}: pixels of {pixel:g} mm make an image of {side} x {side}: give --size."
         )
-    told.facts.append(Fact("field of view", f"{side_mm:.4g} mm", "the rays"))
+    told.facts.append(Fact("field of view", f"{seen_mm:.4g} mm", "the rays"))
+    if extended > 1:
+        why_extended = described.origin("extended_fov")
+        told.facts.append(Fact("extended field of view", f"{side_mm:.4g} mm", why_extended))
     told.facts.append(Fact("pixel", f"{pixel:.6g} mm", why))
     told.facts.append(Fact("image", f"{side} x {side}", side_why))
     binning = max(1, min(int(pixel / fine + 1e-6), rays.detectors))

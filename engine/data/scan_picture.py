@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from engine.acquisition import CTAcquisition
 from engine.physics.geometry import CTGeometry
 from engine.physics.noise import gaussian, poisson_line_integrals
-from engine.physics.system_matrix import build
+from engine.physics.projection import project
 from engine.physics.units import MU_WATER_PER_MM
 from engine.random import MEASUREMENT, make_generator
 from engine.simulate import ct_geometry
@@ -20,7 +20,6 @@ from engine.simulate import ct_geometry
 SIDE = 128  # pixels of the image that is projected
 VIEWS = 360  # views that are projected; more are copies of their neighbours
 BINS = 1024  # of the picture
-AT_ONCE = 64  # views per matrix: small ones are built fast and dropped
 
 
 def scan_picture(
@@ -60,11 +59,8 @@ def _projected(mu: NDArray[np.float32], geometry: CTGeometry) -> NDArray[np.floa
     nearest = np.arange(geometry.views) * views // geometry.views
     first = np.searchsorted(nearest, np.arange(views))  # the view that stands for its copies
     angles = np.array(geometry.angles_rad)[first]
-    parts = []
-    for start in range(0, views, AT_ONCE):
-        part = replace(geometry, angles_rad=tuple(angles[start : start + AT_ONCE]))
-        parts.append(build(part).forward.scipy() @ mu.ravel())
-    return np.concatenate(parts).reshape(views, geometry.detectors)[nearest]
+    part = replace(geometry, angles_rad=tuple(angles))
+    return project(torch.from_numpy(mu)[None, None], part)[0, 0].numpy()[nearest]
 
 
 def _stretched(y: NDArray[np.float32], bins: int) -> NDArray[np.float32]:

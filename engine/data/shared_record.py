@@ -27,7 +27,7 @@ def shared_record(body: dict[str, Any], deidentify: bool) -> dict[str, Any]:
         words = {word for text in paths for part in _parts(text) for word in _words(part)}
         for word in sorted(words, key=len, reverse=True):
             body["message"] = _replaced(body["message"], word, REMOVED)
-            for name in ("name", "facts", "warnings"):
+            for name in ("name", "facts", "checks", "warnings"):
                 if name in body["input"]:
                     body["input"][name] = _replaced(body["input"][name], word, REMOVED)
     return body

@@ -23,9 +23,12 @@ def shrunk(dataset: ImageDataset, size: int) -> ImageDataset:
         return dataset
     read, pixel, placements = dataset.read, dataset.pixel_mm, dataset.placements
 
-    def averaged(number: int) -> np.ndarray:
-        blocks = read(number).reshape(rows // factor, factor, columns // factor, factor)
+    def averaged(number: int, by: int = factor) -> np.ndarray:
+        blocks = read(number).reshape(rows // by, by, columns // by, by)
         return blocks.mean(axis=(1, 3), dtype=blocks.dtype)
+
+    def finer(number: int, times: int) -> np.ndarray | None:
+        return None if factor % times else averaged(number, factor // times)
 
     smaller = replace(
         dataset,
@@ -33,7 +36,9 @@ def shrunk(dataset: ImageDataset, size: int) -> ImageDataset:
         pixel_mm=pixel and (pixel[0] * factor, pixel[1] * factor),
         placements=placements and tuple(_coarser(p, factor) for p in placements),
         read=averaged,
+        read_fine=finer,
         facts=list(dataset.facts),
+        warnings=list(dataset.warnings),
     )
     smaller.add_fact("shrunk", f"{factor} x {factor} pixels averaged", "option")
     return smaller

@@ -17,6 +17,7 @@ from torch import Tensor
 from engine.acquisition import CTAcquisition
 from engine.data.dataset import Dataset
 from engine.data.detector_repair import MOST_BAD, Repair, fill_in
+from engine.data.field_check import FEW, check_field
 from engine.data.geometry_check import Proposal, check_geometry, judge
 from engine.data.input_options import InputOptions, give
 from engine.data.line_integrals import Rows
@@ -29,6 +30,7 @@ from engine.data.view_selection import select_views
 from engine.data.water import water_of
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
+from engine.physics.field_of_view import field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins import make_ct_operator
 from engine.physics.units import MU_WATER_PER_MM, noise_scale, normalise_line_integrals
@@ -40,7 +42,7 @@ __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
 HONOURED = {
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
-    *("photons", "electronic_noise", "gaussian_noise", "weighted"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
 }
 MOST_DEAD = 0.1  # of the detector bins; more is not a scan to be mended
 Opener = Callable[[InputOptions], Dataset]
@@ -78,9 +80,11 @@ class SinogramDataset(Dataset):
         return self._measured(number)[0]
 
     def preview(self, number: int) -> np.ndarray:
-        """Filtered back-projection in HU."""
+        """Filtered back-projection in HU; air outside a field of view that holds the object."""
         y = torch.from_numpy(self.read(number))[None, None]
-        mu = fbp(y, self.geometry, "hann")
+        cut = truncated_share(y, self.geometry) > FEW
+        mu = fbp(y, self.geometry, "hann", extrapolate=cut)
+        mu = mu if cut else mu * field_of_view(self.geometry)
         return (1000 * (mu[0, 0] / self.mu_water - 1)).numpy()
 
     def uncorrected(self) -> SinogramDataset:
@@ -153,13 +157,15 @@ class SinogramDataset(Dataset):
         geometry = replace(
             self.geometry, angles_rad=tuple(np.array(self.geometry.angles_rad)[kept])
         )
+        measured = [self._measured(number) for number in numbers]
+        y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
+        seen = any(shows_object(values) for values, _ in measured)  # not only noise in air
         operator = MeasuredCT(
             make_ct_operator(geometry, backend=settings.backend, filter_name=settings.fbp_filter),
             intensity,
+            truncated=seen and check_field(self, y, geometry),
         )
-        measured = [self._measured(number) for number in numbers]
         self._check_before_run(measured[0][0])
-        y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
         noise = self._noise([values for values, _ in measured], settings)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
         self.say("noise", noise.words, noise.origin)
@@ -196,7 +202,10 @@ class SinogramDataset(Dataset):
 
     def _noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
         """The noise that was declared, or else what the data say of it."""
-        noise = declared_noise(asked) or estimated_noise(slices)
+        noise = declared_noise(asked)
+        if noise is None and asked.noise == "none":
+            return LineNoise("taken for noise-free, as asked")
+        noise = noise or estimated_noise(slices)
         if not noise.known:
             self.warn(
                 "The noise of this scan is not known, for there are too few rays to estimate it: "
@@ -268,6 +277,8 @@ class SinogramDataset(Dataset):
     def _take_checks(self, rows: Rows, lines: NDArray[np.float32]) -> None:
         for one in check_scan(self, rows, lines):
             self.check(one.name, one.verdict, one.sentence, one.fix)
+        if shows_object(lines):
+            check_field(self, torch.from_numpy(lines)[None, None], self.geometry)
 
 
 def open_scan(

@@ -80,7 +80,7 @@ def check_scan(dataset: SinogramDataset, rows: Rows, lines: NDArray[np.float32])
     if found[0].verdict == "good" and shows_object(lines):  # else it would only repeat it
         if _width(seen) < 1:
             return [*found, _empty_views(dataset)]
-        found += [_air(dataset, seen), _field_of_view(seen), _material(dataset, seen)]
+        found += [_air(dataset, seen), _size(seen), _material(dataset, seen)]
     return found
 
 
@@ -258,18 +258,8 @@ def _air(dataset: SinogramDataset, seen: Seen) -> Check:
     return Check(name, "good", f"Beside the object the line integrals are {seen.air:.2g}.")
 
 
-def _field_of_view(seen: Seen) -> Check:
-    name = "field of view"
-    beyond = float(np.median(np.abs(seen.ends)))
-    if not seen.ends_see_air and beyond > REACHES_OUT * seen.top:
-        return Check(
-            name,
-            "doubtful",
-            f"The object reaches beyond the detector: its ends read {beyond:.2g} of "
-            f"{seen.top:.3g}. Values near the border of the image are wrong.",
-            "a wider image (--size, --pixel-mm) leaves room for what lies outside",
-        )
-    share = _width(seen) / seen.lines.shape[1]
+def _size(seen: Seen) -> Check:
+    name, share = "object size", _width(seen) / seen.lines.shape[1]
     if share < NARROW:
         return Check(
             name,

@@ -30,7 +30,7 @@ def brain(acceleration: int) -> Scan:
 
 def photons(power: int) -> Scan:
     at = Axis("log10 of photons per ray", power)
-    acquisition = {"views": 20, "photons": 10.0**power}
+    acquisition = {"views": 20, "photons": 10.0**power, "fine_grid": 2}
     return Scan(f"SVCT-20, 1e{power} photons", "CT", acquisition, "paper-svct", at, "SVCT-20")
 
 

@@ -134,7 +134,10 @@ def one_iteration(prepared: Prepared, control: RunControl, tick: Tick) -> tuple[
     metrics = {}
     if problem.reference is not None:
         profile = default_profile(problem.modality)
-        metrics = {profile: evaluate(profile, it.z, problem.reference, problem.intensity)}
+        seen = problem.operator.support()
+        metrics = {
+            profile: evaluate(profile, it.z, problem.reference, problem.intensity, support=seen)
+        }
     psd = {name: curve.mean(dim=(0, 1)).tolist() for name, curve in it.psd.items()}
     row: Row = {
         "status": "done",

@@ -7,7 +7,7 @@ from torch import Tensor
 from engine.errors import RequestError
 from engine.metrics.lpips import lpips
 from engine.metrics.profile import Description, Pair, Profile, require_some
-from engine.metrics.psnr import psnr_per_image
+from engine.metrics.psnr import mean_where, psnr_per_image
 from engine.metrics.ssim import ssim_per_image
 from engine.priors.prior import IntensityMap
 
@@ -60,17 +60,22 @@ class CtDcpnpdp(Profile):
             data_range=y.new_full((int(keep.sum()),), span),
             prediction_physical=hu[keep] + 1000,
             reference_physical=hu_reference[keep] + 1000,
+            kept=keep,
         )
 
     def psnr(self, pair: Pair) -> Tensor:
-        return psnr_per_image(pair.prediction, pair.reference, pair.data_range).mean()
+        return psnr_per_image(
+            pair.prediction, pair.reference, pair.data_range, where=pair.where
+        ).mean()
 
     def ssim(self, pair: Pair) -> Tensor:
-        return ssim_per_image(pair.prediction, pair.reference, pair.data_range, reflect=True).mean()
+        return ssim_per_image(
+            pair.prediction, pair.reference, pair.data_range, reflect=True, where=pair.where
+        ).mean()
 
     def extras(self, pair: Pair) -> dict[str, float | None]:
         difference = pair.prediction_physical - pair.reference_physical
-        return {"hu_mae": float(difference.abs().mean())}
+        return {"hu_mae": float(mean_where(difference.abs(), pair.where).mean())}
 
     def perceptual(self, pair: Pair) -> dict[str, float | None]:
         """'lpips' on [-1, 1]; 'lpips_dcpnpdp' with the published evaluation's scaling.

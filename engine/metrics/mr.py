@@ -46,16 +46,24 @@ class MriInverseBench(Profile):
         keep = peak > 0
         require_some(keep, self.about.name)
         x, y, peak = x[keep], y[keep], peak[keep]
-        return Pair(x.minimum(peak.reshape(-1, 1, 1, 1)), y, peak, x, y)
+        return Pair(x.minimum(peak.reshape(-1, 1, 1, 1)), y, peak, x, y, keep)
 
     def psnr(self, pair: Pair) -> Tensor:
         return psnr_per_image(
-            pair.prediction, pair.reference, pair.data_range, epsilon=PIQ_EPSILON
+            pair.prediction,
+            pair.reference,
+            pair.data_range,
+            epsilon=PIQ_EPSILON,
+            where=pair.where,
         ).mean()
 
     def ssim(self, pair: Pair) -> Tensor:
+        where = None if pair.where is None else pool_to_256(pair.where.float()) > 0.5
         return ssim_per_image(
-            pool_to_256(pair.prediction), pool_to_256(pair.reference), pair.data_range
+            pool_to_256(pair.prediction),
+            pool_to_256(pair.reference),
+            pair.data_range,
+            where=where,
         ).mean()
 
 
@@ -86,10 +94,10 @@ class FastMri(Profile):
         x, y = _magnitudes(prediction, reference, intensity, self.about.name)
         peak = y.amax() if data_range is None else y.new_tensor(data_range)
         require_some(peak > 0, self.about.name)
-        return Pair(x, y, peak.expand(len(y)), x, y)
+        return Pair(x, y, peak.expand(len(y)), x, y, torch.ones_like(y[:, 0, 0, 0]) > 0)
 
     def psnr(self, pair: Pair) -> Tensor:
-        return psnr_of_volume(pair.prediction, pair.reference, pair.data_range[0])
+        return psnr_of_volume(pair.prediction, pair.reference, pair.data_range[0], where=pair.where)
 
     def ssim(self, pair: Pair) -> Tensor:
         return ssim_per_image(
@@ -98,6 +106,7 @@ class FastMri(Profile):
             pair.data_range,
             window="uniform",
             sample_covariance=True,
+            where=pair.where,
         ).mean()
 
     def nrmse(self, pair: Pair) -> Tensor:

@@ -44,6 +44,24 @@ class Pair:
     data_range: Tensor  # [B]
     prediction_physical: Tensor
     reference_physical: Tensor
+    kept: Tensor  # [B] of the stack that was given: slices that are not left out
+    where: Tensor | None = None  # [B, 1, H, W]: the pixels that count; None: all
+
+    def inside(self, where: Tensor) -> Pair | None:
+        """The same with the pixels that count; None when no slice has any."""
+        where = where.to(self.kept.device).expand(len(self.kept), *where.shape[1:])[self.kept]
+        some = where.flatten(1).any(dim=1)
+        if not bool(some.any()):
+            return None
+        return Pair(
+            self.prediction[some],
+            self.reference[some],
+            self.data_range[some],
+            self.prediction_physical[some],
+            self.reference_physical[some],
+            self.kept,
+            where[some],
+        )
 
 
 class Profile(ABC):

@@ -6,6 +6,8 @@ the name of its profile, and `describe` says what the name stands for.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -13,6 +15,7 @@ from engine.errors import DualscopeError, RequestError
 from engine.metrics.ct import CtDcpnpdp
 from engine.metrics.mr import FastMri, MriInverseBench
 from engine.metrics.profile import Pair, Profile
+from engine.metrics.regions import body_mask
 from engine.priors.prior import IntensityMap
 
 _ALL: tuple[Profile, ...] = (CtDcpnpdp(), MriInverseBench(), FastMri())
@@ -40,8 +43,9 @@ def evaluate(
     intensity: IntensityMap | None = None,
     *,
     data_range: float | None = None,
+    support: Tensor | None = None,
 ) -> dict[str, float]:
-    """All metrics of a profile.
+    """All metrics of a profile, over the whole image and inside the body.
 
     Parameters
     ----------
@@ -54,12 +58,16 @@ def evaluate(
         How normalised values become HU; CT profiles need it.
     data_range : float, optional
         Range of the whole volume in the profile's domain, when the tensors are only a part of it.
+    support : Tensor, optional
+        Where the scan sees the image, see ``Operator.support``; the body counts only there.
 
     Returns
     -------
     dict
         'psnr' (infinite for identical CT or fastMRI images), 'ssim', 'nrmse', 'data_range';
         'hu_mae' for CT; 'lpips' (and 'lpips_dcpnpdp' for CT) when that package is installed.
+        'psnr_body', 'ssim_body', 'hu_mae_body' are those inside the body of the reference, with
+        the same range, when there is one; '..._fov' those inside the ``support``.
     """
     # float64 on the CPU: the final figures should not depend on the device.
     chosen, pair = _prepared(
@@ -77,7 +85,24 @@ def evaluate(
         "data_range": float(pair.data_range.mean()),
         **chosen.perceptual(pair),
     }
+    body = body_mask(reference.detach().cpu(), intensity)
+    if support is not None:
+        support = support.cpu() > 0
+        body = body & support
+        values |= _inside(chosen, pair, support, "fov")
+    values |= _inside(chosen, pair, body, "body")
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _inside(profile: Profile, pair: Pair, where: Tensor, name: str) -> dict[str, float]:
+    """The metrics that have a meaning in a region, by names that end in its own."""
+    part = pair.inside(where)
+    if part is None:
+        return {}
+    values = {"psnr": float(profile.psnr(part)), "ssim": float(profile.ssim(part))}
+    values |= {key: value for key, value in profile.extras(part).items() if value is not None}
+    # no window of the SSIM may fit where the region touches the edge of the image
+    return {f"{key}_{name}": v for key, v in values.items() if not math.isnan(v)}
 
 
 @torch.no_grad()

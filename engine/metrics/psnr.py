@@ -7,20 +7,40 @@ from torch import Tensor
 
 
 def psnr_per_image(
-    prediction: Tensor, reference: Tensor, data_range: Tensor | float, *, epsilon: float = 0.0
+    prediction: Tensor,
+    reference: Tensor,
+    data_range: Tensor | float,
+    *,
+    epsilon: float = 0.0,
+    where: Tensor | None = None,
 ) -> Tensor:
     """-10 log10(mse / range^2 + epsilon) of each image of a batch, in dB.
 
     Identical images give infinity, unless ``epsilon`` (1e-8 in piq, a ceiling of 80 dB) caps it.
-    ``data_range`` is one number or one per image.
+    ``data_range`` is one number or one per image; ``where`` are the pixels that count.
     """
-    mse = (prediction - reference).square().flatten(1).mean(dim=1)
+    mse = mean_where((prediction - reference).square(), where)
     return _decibels(mse, data_range, epsilon)
 
 
-def psnr_of_volume(prediction: Tensor, reference: Tensor, data_range: Tensor | float) -> Tensor:
+def psnr_of_volume(
+    prediction: Tensor,
+    reference: Tensor,
+    data_range: Tensor | float,
+    *,
+    where: Tensor | None = None,
+) -> Tensor:
     """One PSNR from the mean squared error over the whole batch."""
-    return _decibels((prediction - reference).square().mean(), data_range, 0.0)
+    squares = (prediction - reference).square()
+    return _decibels((squares if where is None else squares[where]).mean(), data_range, 0.0)
+
+
+def mean_where(values: Tensor, where: Tensor | None) -> Tensor:
+    """The mean of each image of a batch, over the pixels that count."""
+    if where is None:
+        return values.flatten(1).mean(dim=1)
+    weight = where.to(values)
+    return (values * weight).flatten(1).sum(dim=1) / weight.flatten(1).sum(dim=1)
 
 
 def _decibels(mse: Tensor, data_range: Tensor | float, epsilon: float) -> Tensor:

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.errors import RequestError
+from engine.metrics.psnr import mean_where
 
 K1, K2 = 0.01, 0.03
 GAUSSIAN_SIZE, GAUSSIAN_SIGMA = 11, 1.5
@@ -31,6 +32,7 @@ def ssim_per_image(
     window: Window = "gaussian",
     reflect: bool = False,
     sample_covariance: bool = False,
+    where: Tensor | None = None,
 ) -> Tensor:
     """Mean SSIM of each image of a batch ``[B, 1, H, W]``.
 
@@ -44,6 +46,8 @@ def ssim_per_image(
         only where the window fits (piq, scikit-image).
     sample_covariance : bool
         Divide covariances by n - 1 (scikit-image's default).
+    where : Tensor, optional
+        Boolean ``[B, 1, H, W]``: the mean over windows centred there alone.
     """
     peak = torch.as_tensor(data_range, dtype=reference.dtype, device=reference.device)
     x, y = (image / peak.reshape(-1, 1, 1, 1) for image in (prediction, reference))
@@ -63,7 +67,10 @@ def ssim_per_image(
     c1, c2 = K1**2, K2**2
     luminance = (2 * mean_x * mean_y + c1) / (mean_x * mean_x + mean_y * mean_y + c1)
     structure = (2 * cov + c2) / (var_x + var_y + c2)
-    return (luminance * structure).flatten(1).mean(dim=1)
+    if where is not None and not reflect:
+        half = (height - rows.shape[0]) // 2
+        where = where[..., half : height - half, half : width - half]
+    return mean_where(luminance * structure, where)
 
 
 def pool_to_256(image: Tensor) -> Tensor:

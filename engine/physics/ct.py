@@ -1,4 +1,7 @@
-"""The CT forward operator: line integrals through the image as a cached sparse matrix."""
+"""The CT forward operator: line integrals through the image as a cached sparse matrix.
+
+The matrix is made when it is first multiplied with: filtered back-projection needs none.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from engine.physics.fbp import fbp
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache, default_cache
 from engine.physics.operator import Operator
+from engine.physics.projection import project, ray_lengths
 from engine.physics.system_matrix import CSR
 
 Product = Callable[[Tensor], Tensor]
@@ -58,13 +62,9 @@ class CTOperator(Operator):
         self.weighting = weighting
         self.image_shape = (1, *geometry.image_size)
         self.measurement_shape = (1, geometry.views, geometry.detectors)
-        matrix = (cache or default_cache()).get(
-            geometry, np.float32 if dtype == torch.float32 else np.float64
-        )
-        self._forward = _sparse_tensor(matrix.forward)
-        self._adjoint = _sparse_tensor(matrix.adjoint)
-        self._device = torch.device("cpu")
-        self.to(device)
+        self._cache = cache
+        self._pair: tuple[Tensor, Tensor] | None = None
+        self._device = torch.device(device)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Sent elsewhere as its recipe: the matrix is larger than all images, and soon built."""
@@ -77,12 +77,25 @@ class CTOperator(Operator):
 
     def to(self, device: torch.device | str) -> CTOperator:
         self._device = torch.device(device)
-        # Sparse products exist on these two; elsewhere the matrix stays in main memory and
-        # the images travel.
-        home = self._device if self._device.type in ("cpu", "cuda") else torch.device("cpu")
-        self._forward = self._forward.to(home)
-        self._adjoint = self._adjoint.to(home)
+        if self._pair is not None:
+            self._pair = (self._pair[0].to(self._home), self._pair[1].to(self._home))
         return self
+
+    @property
+    def matrices(self) -> tuple[Tensor, Tensor]:
+        """A and its transpose, built when they are first multiplied with."""
+        if self._pair is None:
+            matrix = (self._cache or default_cache()).get(
+                self.geometry, np.float32 if self.dtype == torch.float32 else np.float64
+            )
+            forward, adjoint = _sparse_tensor(matrix.forward), _sparse_tensor(matrix.adjoint)
+            self._pair = forward.to(self._home), adjoint.to(self._home)
+        return self._pair
+
+    @property
+    def _home(self) -> torch.device:
+        """Sparse products and float64 exist on these two; elsewhere the images travel."""
+        return self._device if self._device.type in ("cpu", "cuda") else torch.device("cpu")
 
     def forward(self, x: Tensor) -> Tensor:
         check_shape(x, self.image_shape, "image")
@@ -92,14 +105,23 @@ class CTOperator(Operator):
         check_shape(y, self.measurement_shape, "sinogram")
         return LinearMap.apply(y, self._back_project, self._project)
 
+    def forward_once(self, x: Tensor) -> Tensor:
+        """Line by line, to the rounding of ``forward``: no matrix is built."""
+        check_shape(x, self.image_shape, "image")
+        return project(x.to(self._home, self.dtype), self.geometry).to(x.device)
+
+    def ray_lengths(self) -> Tensor:
+        lengths = torch.from_numpy(ray_lengths(self.geometry)).to(self.dtype)
+        return lengths.to(self.device)[None, None]
+
     def _project(self, x: Tensor) -> Tensor:
-        return _multiply(self._forward, x, self.measurement_shape)
+        return _multiply(self.matrices[0], x, self.measurement_shape)
 
     def _back_project(self, y: Tensor) -> Tensor:
-        return _multiply(self._adjoint, y, self.image_shape).contiguous()
+        return _multiply(self.matrices[1], y, self.image_shape).contiguous()
 
     def pseudo_inverse(self, y: Tensor) -> Tensor:
-        """Filtered back-projection."""
+        """Filtered back-projection, which needs no matrix."""
         check_shape(y, self.measurement_shape, "sinogram")
         return fbp(y.to(self.dtype), self.geometry, self.filter_name, self.weighting)
 

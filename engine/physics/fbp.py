@@ -8,6 +8,7 @@ the back-projection looks every pixel up on the detector by linear interpolation
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +24,15 @@ from engine.physics.view_weights import view_weights
 FILTERS: Final = ("ramp", "shepp-logan", "cosine", "hann", "hamming")
 WEIGHTINGS: Final = ("mean", "angle")
 VALUES_AT_ONCE: Final = 2**20
+EDGE_BINS: Final = 3  # whose mean is what a view sees at an end of the detector
 
 
 def fbp(
-    sinogram: Tensor, geometry: CTGeometry, filter_name: str = "ramp", weighting: str = "mean"
+    sinogram: Tensor,
+    geometry: CTGeometry,
+    filter_name: str = "ramp",
+    weighting: str = "mean",
+    extrapolate: bool = False,
 ) -> Tensor:
     """An image from a sinogram of line integrals in mm.
 
@@ -39,6 +45,8 @@ def fbp(
         keeps its mean value, and the directions that were seen come out too strong. 'angle'
         gives a view the angle it stands for: seen directions are right, the mean is too low.
         The two agree for a complete scan.
+    extrapolate : the object is wider than the detector
+        Beyond both ends the line integrals go on, to zero half a detector further on.
 
     Returns
     -------
@@ -48,13 +56,35 @@ def fbp(
     """
     if weighting not in WEIGHTINGS:
         raise RequestError(f"Unknown FBP weighting '{weighting}': expected 'mean' or 'angle'.")
-    response = filter_response(geometry, filter_name)
     weights = view_weights(geometry, weighting)
     if geometry.kind == "fan":
         # Rays are inclined to the virtual detector through the rotation centre.
         weights = weights * _fan_cosine(geometry)
     scale = torch.as_tensor(weights, dtype=sinogram.dtype, device=sinogram.device)
-    return back_project(_filtered(sinogram * scale, response), geometry)
+    weighted = sinogram * scale
+    if extrapolate:
+        weighted, geometry = _extrapolated(weighted, geometry)
+    return back_project(_filtered(weighted, filter_response(geometry, filter_name)), geometry)
+
+
+def _extrapolated(sinogram: Tensor, geometry: CTGeometry) -> tuple[Tensor, CTGeometry]:
+    """Half a detector more on each side.
+
+    A view goes on as it ended, turned about its end point (B. Ohnesorge et al., Med. Phys. 27
+    (2000) 39), but only downwards, never below zero and with a cosine taper.
+    """
+    more = (geometry.detectors + 1) // 2
+    place = torch.arange(1, more + 1, dtype=sinogram.dtype, device=sinogram.device)
+    taper = torch.cos(math.pi / 2 * place / (more + 1)).square()
+
+    def beyond(y: Tensor) -> Tensor:
+        """What follows the last bin."""
+        end = y[..., -EDGE_BINS:].mean(-1, keepdim=True)
+        back = y.flip(-1)[..., :more].cummax(-1).values
+        return (2 * end - torch.maximum(back, end)).clamp_min(0) * taper
+
+    wide = torch.cat((beyond(sinogram.flip(-1)).flip(-1), sinogram, beyond(sinogram)), dim=-1)
+    return wide, replace(geometry, detectors=geometry.detectors + 2 * more)
 
 
 def filter_response(geometry: CTGeometry, filter_name: str) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 import numpy as np
@@ -134,6 +134,17 @@ class CTGeometry:
         return x, y
 
     # -- serialisation -----------------------------------------------------------------------
+
+    def finer(self, factor: int) -> CTGeometry:
+        """The same scan on pixels and detector bins that are ``factor`` times smaller."""
+        rows, columns = self.image_size
+        return replace(
+            self,
+            image_size=(rows * factor, columns * factor),
+            pixel_mm=self.pixel_mm / factor,
+            detectors=self.detectors * factor,
+            pitch_mm=self.pitch_mm / factor,
+        )
 
     def leaves_a_wedge(self) -> bool:
         """Whether a range of directions is not seen: one gap is three times as wide as an even one.

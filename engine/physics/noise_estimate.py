@@ -23,6 +23,9 @@ Floats = NDArray[np.float32] | NDArray[np.float64]
 GROUPS = 12  # of rays by their line integral
 FEWEST = 200  # differences or samples in a group; the SD of fewer is itself uncertain by > 5 %
 MEDIAN_OF_SQUARE = 0.4549  # of a standard normal number: the median of its square
+# relative SD, times the root of their number, of a variance from that median: fourth differences
+# of neighbours share most of their values
+MEDIAN_SPREAD, AGREE = 3.6, 1.2
 BINOMIAL = np.sqrt(70.0)  # norm of the fourth difference 1, -4, 6, -4, 1
 SHELLS = 12  # of k-space, by distance from the centre
 INNERMOST = 0.4  # of the distance to the edge: nearer samples are signal
@@ -51,13 +54,25 @@ def _variance_in_air(y: Floats) -> float | None:
     square = (np.diff(y, 4) / BINOMIAL).ravel() ** 2
     mean = uniform_filter1d(y, 5)[..., 2:-2].ravel()
     groups = min(GROUPS, square.size // FEWEST)
-    allowed = []
+    allowed, sizes = [], []
     for group in np.array_split(np.argsort(mean), groups) if groups else ():
         here = square[group]
         if np.mean(here == 0) < ZEROS:
             allowed.append(np.median(here) / MEDIAN_OF_SQUARE * np.exp(-np.median(mean[group])))
-    # of many groups the least is a little too small by chance: the mean of the two lowest
-    return float(np.mean(np.sort(allowed)[:2])) if allowed else None
+            sizes.append(here.size)
+    return _least_agreeing(np.sort(allowed), min(sizes)) if allowed else None
+
+
+def _least_agreeing(ordered: NDArray[np.float64], size: int) -> float:
+    """The mean of the lowest values that differ by no more than chance.
+
+    The lowest of many estimates is too small by chance alone, the others hold the object's edges.
+    """
+    spread = MEDIAN_SPREAD / np.sqrt(size)
+    count = min(2, ordered.size)
+    while count < ordered.size and ordered[count] < ordered[:count].mean() * (1 + AGREE * spread):
+        count += 1
+    return float(ordered[:count].mean())
 
 
 @dataclass(frozen=True)

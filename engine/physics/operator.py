@@ -65,6 +65,14 @@ class Operator(ABC):
         """The operator of slice ``i`` of the batch alone, where slices are measured differently."""
         return self
 
+    def forward_once(self, x: Tensor) -> Tensor:
+        """A x to rounding, where nothing is worth preparing for a second product."""
+        return self.forward(x)
+
+    def ray_lengths(self) -> Tensor:
+        """A 1, ``[1, M, P, Q]``: of a CT scan the length of each ray inside the image, in mm."""
+        return self.forward(torch.ones(1, *self.image_shape, device=self.device))
+
     def sampled(self) -> Tensor | None:
         """Which numbers of a measurement are measured, broadcast to it; None: all."""
         return None
@@ -128,6 +136,12 @@ class WrappedOperator(Operator):
         one = copy.copy(self)
         one.operator = self.operator.of_slice(i)
         return one
+
+    def forward_once(self, x: Tensor) -> Tensor:
+        return self.operator.forward_once(x)
+
+    def ray_lengths(self) -> Tensor:
+        return self.operator.ray_lengths()
 
     def sampled(self) -> Tensor | None:
         return self.operator.sampled()

@@ -74,7 +74,7 @@ class SystemMatrix:
 
 
 @dataclass(frozen=True)
-class _Rays:
+class Rays:
     """Neighbouring rays of one view which all walk along rows, or all along columns.
 
     At step k (a row or a column index) ray i crosses the line of pixel centres at position
@@ -98,7 +98,7 @@ def build(
     check_budget(geometry, value_type, budget_bytes)
 
     def one_view(view: int) -> tuple[NDArray, NDArray, NDArray]:
-        parts = [_entries(rays, value_type) for rays in _runs(geometry, view)]
+        parts = [_entries(rays, value_type) for rays in runs(geometry, view)]
         counts, columns, values = zip(*parts, strict=True)
         return np.concatenate(counts), np.concatenate(columns), np.concatenate(values)
 
@@ -118,7 +118,7 @@ def build(
     return SystemMatrix(adjoint.transposed(), adjoint)
 
 
-def _runs(geometry: CTGeometry, view: int) -> Iterator[_Rays]:
+def runs(geometry: CTGeometry, view: int) -> Iterator[Rays]:
     """The rays of one view in detector order, cut where the walking direction changes."""
     rows, columns = geometry.image_size
     t = geometry.angles_rad[view]
@@ -148,10 +148,10 @@ def _runs(geometry: CTGeometry, view: int) -> Iterator[_Rays]:
             slope = -dy[part] / dx[part]
             start = row[part] - col[part] * slope
             lines = (columns, rows, 1, columns)
-        yield _Rays(start, slope, geometry.pixel_mm * np.hypot(1.0, slope), *lines)
+        yield Rays(start, slope, geometry.pixel_mm * np.hypot(1.0, slope), *lines)
 
 
-def _entries(rays: _Rays, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
+def _entries(rays: Rays, dtype: np.dtype) -> tuple[NDArray, NDArray, NDArray]:
     """Entries per ray, pixel index of every entry, weight of every entry."""
     steps = np.arange(rays.steps)
     position = rays.start[:, None] + rays.slope[:, None] * steps
@@ -180,7 +180,7 @@ def count_entries(geometry: CTGeometry) -> int:
     """An upper bound on the number of stored weights, tight to a few per ray."""
     total = 0
     for view in range(geometry.views):
-        for rays in _runs(geometry, view):
+        for rays in runs(geometry, view):
             # steps k with -1 < start + slope k < across
             with np.errstate(divide="ignore", invalid="ignore"):
                 one = (-1.0 - rays.start) / rays.slope
@@ -207,7 +207,7 @@ def check_budget(geometry: CTGeometry, dtype: DTypeLike, budget_bytes: int | Non
     """Refuse, before any large allocation, a geometry whose matrix would not fit."""
     if budget_bytes is None:
         budget_bytes = min(DEFAULT_BUDGET_BYTES, available_memory_bytes() // 2)
-    advice = "use fewer views, fewer detectors or a smaller image"
+    advice = "use fewer views, fewer detectors or a smaller image (FBP needs none)"
     pixels = geometry.image_size[0] * geometry.image_size[1]
     rays = geometry.views * geometry.detectors
     # One view is worked on as a whole, so it has to be small too.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.priors.prior import IntensityMap
 
+AIR_HU = -1000.0
 MU_WATER_PER_MM = 0.0192  # at about 70 keV, the effective energy of a 120 kVp beam
 
 

@@ -12,11 +12,10 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from engine.physics.units import noise_scale
+from engine.physics.units import AIR_HU, noise_scale
 from engine.priors.prior import Prior
 from engine.problem import Problem
 
-AIR_HU = -1000.0
 # A ray through air alone, as a line integral: 2 mm of water, or three times its noise.
 EMPTY_RAY = 0.04
 NOISES = 3.0

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from engine.data.atomic import write_bytes_atomic
 from engine.errors import RequestError
+from engine.priors.familiarity import Familiarity, read_beside
 from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
@@ -59,6 +60,7 @@ class PriorHeader:
     model_card: str = ""
     preconditioning_kwargs: dict[str, Any] = field(default_factory=dict)
     symmetric: bool = False
+    familiarity: dict[str, Any] = field(default_factory=dict)  # of validation slices, if measured
 
     def to_strings(self) -> dict[str, str]:
         values = {k: v if isinstance(v, str) else json.dumps(v) for k, v in vars(self).items()}
@@ -88,6 +90,7 @@ class PriorHeader:
             native_size=_json(strings, "native_size", int | None),
             model_card=strings.get("model_card", ""),
             symmetric=strings.get("symmetric") == "true",
+            familiarity=_json(strings, "familiarity", dict) if "familiarity" in strings else {},
         )
         header.check()
         return header
@@ -102,6 +105,8 @@ class PriorHeader:
         if self.native_size is not None and not 1 <= self.native_size <= 1 << 14:
             raise RequestError(f"its native size {self.native_size} is out of range")
         self.intensity_map()
+        if self.familiarity:
+            Familiarity.from_dict(self.familiarity)
 
     def _channels_fit(self) -> bool:
         """The network takes images of these channels and returns them, perhaps with variances."""
@@ -165,7 +170,10 @@ def load_prior_file(path: Path) -> NetworkPrior:
         raise RequestError(f"{path} cannot be used as a prior: {_sentence(error)}") from error
     except (OSError, SafetensorError, ValueError) as error:
         raise RequestError(f"{path} cannot be read as safetensors: {_sentence(error)}") from error
-    return NetworkPrior(denoiser, _info(header, sha256))
+    info = _info(header, sha256)
+    if (beside := read_beside(path, sha256)) is not None:
+        info.details["familiarity"] = beside
+    return NetworkPrior(denoiser, info)
 
 
 def _build(header: PriorHeader) -> Preconditioned:
@@ -218,6 +226,7 @@ def _info(header: PriorHeader, sha256: str) -> PriorInfo:
             "lowest_hu": header.intensity.get("lowest_hu"),  # if the training images were clipped
             "source_sha256": header.source_sha256,
             "model_card": header.model_card,
+            "familiarity": header.familiarity or None,
         },
     )
 

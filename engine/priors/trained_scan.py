@@ -10,7 +10,7 @@ from engine.priors.prior import PriorInfo
 from engine.settings import setting
 
 # how a scan is computed, not what it shows
-NOT_COMPARED = ("backend", "weighted", "pixel_mm")
+NOT_COMPARED = ("backend", "weighted", "pixel_mm", "fine_grid")
 FAN_ONLY = ("source_origin_mm", "source_detector_mm")
 
 

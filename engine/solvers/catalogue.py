@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.errors import RequestError
 from engine.settings import parse_value
-from engine.solvers.classical import FBP, SIRT, TV, CGTikhonov, ZeroFilled
+from engine.solvers.classical import FBP, SIRT, CGTikhonov, ZeroFilled
 from engine.solvers.daps import Daps
 from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.solvers.ddnm import Ddnm
@@ -15,6 +15,7 @@ from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir
 from engine.solvers.sitcom import Sitcom
 from engine.solvers.solver import Solver
+from engine.solvers.sparse import TV, Wavelet
 from engine.solvers.supervised import Supervised
 
 SOLVERS: dict[str, type[Solver]] = {
@@ -32,6 +33,7 @@ SOLVERS: dict[str, type[Solver]] = {
         SIRT,
         CGTikhonov,
         TV,
+        Wavelet,
     )
 }
 

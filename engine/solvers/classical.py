@@ -13,13 +13,13 @@ from torch import Tensor
 
 from engine.iteration import Iteration
 from engine.priors.prior import Prior
-from engine.priors.tv import tv_prox
 from engine.problem import Problem
 from engine.random import Generators
 from engine.settings import Settings, setting
-from engine.solvers.cg import ConjugateGradients
+from engine.solvers.cg import ConjugateGradients, dot
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch, norms
+from engine.solvers.discrepancy import noise_norm, weighted_norm
 from engine.solvers.sirt import SirtStep
 from engine.solvers.solver import Resume, Solver
 
@@ -31,9 +31,10 @@ def report(
     x: Tensor,
     state: dict[str, Tensor],
     seconds: dict[str, float],
+    residual: Tensor | None = None,
 ) -> Iteration:
     """An Iteration of a method that has one image, no dual and no noise level."""
-    residual = norms(problem.residual(x))
+    residual = norms(problem.residual(x) if residual is None else residual)
     zero = torch.zeros_like(residual)
     return Iteration(
         k=k,
@@ -69,7 +70,8 @@ class PseudoInverse(Solver):
         with clock("data"):
             x = problem.operator.pseudo_inverse(problem.measurement)
         Guard(x).check(1, pseudo_inverse=x)
-        yield report(problem, 1, 1, x, {"x": x}, clock.seconds)
+        residual = problem.operator.forward_once(x) - problem.measurement
+        yield report(problem, 1, 1, x, {"x": x}, clock.seconds, residual)
 
 
 class FBP(PseudoInverse):
@@ -82,38 +84,52 @@ class ZeroFilled(PseudoInverse):
 
 @dataclass(frozen=True)
 class IterationSettings(Settings):
-    iterations: int = setting(100, "Iterations of a classical method.", low=1, high=100_000)
+    iterations: int = setting(
+        200, "Iterations of a classical method, at most.", low=1, high=100_000
+    )
+
+
+@dataclass(frozen=True)
+class StoppingSettings(IterationSettings):
+    stop_at_noise: bool = setting(
+        True,
+        "End when the residual is as small as the measurement noise, if that is known: going on "
+        "would fit the noise. With SITCOM this ends the steps of a noise level.",
+        before=False,
+    )
 
 
 class SIRT(Solver):
     """Simultaneous iterative reconstruction from a zero image."""
 
     name, label, modalities = "sirt", "SIRT", ("CT",)
-    settings_class = IterationSettings
+    settings_class = StoppingSettings
     needs_prior = False
 
     def iterate(  # type: ignore[override]
         self,
         problem: Problem,
         prior: Prior | None,
-        settings: IterationSettings,
+        settings: StoppingSettings,
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
         y, step = problem.measurement, SirtStep(problem)
         shape = (len(y), *problem.operator.image_shape)
         x = y.new_zeros(shape) if resume is None else resume.state["x"]
-        guard = Guard(x)
+        stop, guard = NoiseStop(problem, settings, x, resume), Guard(x)
         for k in range(resume.k if resume else 0, settings.iterations):
+            if stop.ended:
+                return
             clock = Stopwatch(y.device)
             with clock("data"):
-                x = step(x)
+                x = stop(x, step(x))
             guard.check(k + 1, SIRT_step=x)
-            yield report(problem, k + 1, settings.iterations, x, {"x": x}, clock.seconds)
+            yield stop.report(k + 1, settings.iterations, x, {"x": x}, clock.seconds)
 
 
 @dataclass(frozen=True)
-class TikhonovSettings(IterationSettings):
+class TikhonovSettings(StoppingSettings):
     tikhonov: float = setting(
         1e-4, "Penalty on ||x||^2 relative to ||A||^2: larger is smoother and darker.", low=0
     )
@@ -143,62 +159,68 @@ class CGTikhonov(Solver):
             start=torch.zeros_like(rhs),
             state=resume.state if resume else None,
         )
-        guard = Guard(rhs)
+        x = cg.x if resume is None else resume.state.get("image", cg.x)
+        stop, guard = NoiseStop(problem, settings, x, resume), Guard(rhs)
         for k in range(resume.k if resume else 0, settings.iterations):
+            if stop.ended:
+                return
             clock = Stopwatch(rhs.device)
             with clock("data"):
                 cg.step()
-            guard.check(k + 1, CG_step=cg.x)
-            yield report(problem, k + 1, settings.iterations, cg.x, cg.state, clock.seconds)
+                x = stop(x, cg.x)
+            guard.check(k + 1, CG_step=x)
+            state = {**cg.state, "image": x}
+            yield stop.report(k + 1, settings.iterations, x, state, clock.seconds)
 
 
-@dataclass(frozen=True)
-class TVSettings(IterationSettings):
-    tv_strength: float = setting(
-        1e-4, "Penalty on total variation relative to ||A||^2: larger is flatter.", low=0
-    )
-    tv_inner: int = setting(20, "Inner iterations of each TV proximal step.", low=1, high=1000)
+class NoiseStop:
+    """Holds every slice whose residual has come down to that of the noise.
 
+    The last step is cut short where the two are equal: the first steps of conjugate gradients
+    are long.
+    """
 
-class TV(Solver):
-    """min 1/2 ||A x - y||^2_W + lambda TV(x) by FISTA, with warm-started TV steps."""
+    def __init__(
+        self, problem: Problem, settings: StoppingSettings, x: Tensor, resume: Resume | None
+    ) -> None:
+        self.problem = problem
+        limit = noise_norm(problem) if settings.stop_at_noise else x.new_zeros(())
+        self.limit = limit.expand(len(x), 1, 1, 1)
+        self.done = torch.zeros_like(self.limit, dtype=torch.bool)
+        if resume is not None:
+            self.done = resume.state.get("done", self.done)
+        self.residual = problem.residual(x)
 
-    name, label = "tv", "TV"
-    settings_class = TVSettings
-    needs_prior = False
+    @property
+    def ended(self) -> bool:
+        return bool(self.done.all())
 
-    def iterate(  # type: ignore[override]
-        self,
-        problem: Problem,
-        prior: Prior | None,
-        settings: TVSettings,
-        generator: Generators,
-        resume: Resume | None = None,
-    ) -> Iterator[Iteration]:
-        data = DataStep(problem, DataStepSettings())
-        largest = 1.0 if problem.weights is None else float(problem.weights.max())
-        curvature = problem.operator.norm() ** 2
-        step, penalty = 1 / (1.02 * largest * curvature), settings.tv_strength * curvature
-        if resume is None:
-            x = problem.operator.pseudo_inverse(problem.measurement)
-            state = {"x": x, "ahead": x, "t": x.new_ones(())}
-        else:
-            state = dict(resume.state)
-        x, ahead, dual = state["x"], state["ahead"], state.get("dual")
-        t = float(state["t"])
-        guard = Guard(x)
-        for k in range(resume.k if resume else 0, settings.iterations):
-            clock, x_last = Stopwatch(x.device), x
-            with clock("data"):
-                descent = ahead - step * (data.normal(ahead) - data.back_projection)
-                x, dual = tv_prox(descent, step * penalty, settings.tv_inner, dual)
-            t_next = (1 + (1 + 4 * t * t) ** 0.5) / 2
-            ahead, t = x + ((t - 1) / t_next) * (x - x_last), t_next
-            guard.check(k + 1, TV_step=x)
-            state = {
-                "x": x,
-                "ahead": ahead,
-                "dual": dual,
-                "t": torch.tensor(t, dtype=torch.float64),
-            }
-            yield report(problem, k + 1, settings.iterations, x, state, clock.seconds)
+    def __call__(self, before: Tensor, after: Tensor) -> Tensor:
+        """The image to go on with, from those before and after a step."""
+        if not bool((self.limit > 0).any()):
+            return after
+        weights, there = self.problem.weights, self.problem.residual(after)
+        turn = there - self.residual
+        weighted = turn if weights is None else weights * turn
+        a, b = dot(weighted, turn), dot(weighted, self.residual)
+        c = weighted_norm(self.residual, weights) ** 2 - self.limit**2
+        reached = (weighted_norm(there, weights) <= self.limit) & ~self.done
+        share = (-b - (b * b - a * c).clamp_min(0).sqrt()) / a.clamp_min(1e-30)
+        share = torch.where(reached, share.clamp(0, 1), torch.where(self.done, 0.0, 1.0))
+        self.done = self.done | reached
+        self.residual = torch.where(share == 1, there, self.residual + share * turn)
+        return torch.where(share == 1, after, before + share * (after - before))
+
+    def report(
+        self, k: int, total: int, x: Tensor, state: dict[str, Tensor], seconds: dict[str, float]
+    ) -> Iteration:
+        if self.ended:
+            total = k
+        iteration = report(self.problem, k, total, x, {**state, "done": self.done}, seconds)
+        if bool((self.limit > 0).any()):
+            iteration.note = (
+                f"Stopped after {k} iterations, where the residual is that of the noise."
+                if self.ended
+                else f"After {k} iterations the residual is still above that of the noise."
+            )
+        return iteration

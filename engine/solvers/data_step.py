@@ -16,6 +16,7 @@ from engine.errors import RequestError
 from engine.problem import Problem
 from engine.settings import Settings, setting
 from engine.solvers.cg import ConjugateGradients, LinearMap, conjugate_gradients, dot
+from engine.solvers.constraint import constraint_of
 from engine.solvers.coupling import Coupling, check_neighbours
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
@@ -24,6 +25,16 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
 # limited-angle setting (1e-5 with the published code's adjoint) amounts to.
 AUTO_RHO_SHARE = 2.5e-8
+
+# The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
+# measurement is trusted less, by at most STEP per iteration; never more than its noise says. The
+# power makes up for the few iterations that are left once an image comes so close.
+NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e6
+SEARCHES, FIRST_STEP, CLOSE_ENOUGH = (
+    10,
+    30.0,
+    0.03,
+)  # for the coupling at which a data step meets the noise
 
 # Conjugate-gradient steps without a number from the user. From 20 views ten with the ramp filter
 # come as far as twenty without it.
@@ -45,6 +56,12 @@ class DataStepSettings(Settings):
         "Coupling rho = W / sigma^2, growing as the noise level falls. "
         "Without either rule W is chosen from the measurement noise and ||A||.",
         low=0,
+    )
+    discrepancy: bool = setting(
+        True,
+        "With the automatic rule and a known noise level: when the image fits the measurement "
+        "more closely than its noise allows, trust the measurement less.",
+        before=False,
     )
     cg_iterations: int | None = setting(
         None,
@@ -86,6 +103,14 @@ class DataStepSettings(Settings):
         low=0,
         high=1000,
     )
+    positivity: bool = setting(
+        False, "CT: nothing attenuates less than air, so that no value falls below -1000 HU."
+    )
+    field_of_view: bool = setting(
+        False,
+        "Hold what a measured scan does not see at air (CT) or at no signal (MR): the corners "
+        "outside the circle of the detector, pixels where no coil receives.",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,6 +148,14 @@ class DataStep:
         elif kind == "ramp" and not settings.couple_z:
             self.rays = RayFilter(problem.operator, problem.weights)
         self.iterations = settings.cg_iterations or (RAMP_STEPS if self.rays else STEPS)
+        automatic = settings.rho is None and settings.rho_over_sigma2 is None
+        noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
+        self.meets_noise = settings.discrepancy and automatic and noisy
+        # by how much less than the noise level says the measurement is trusted, per slice
+        self.distrust = state.get("distrust") if state else None
+        if self.distrust is None and self.meets_noise:
+            self.distrust = self.back_projection.new_ones(len(self.back_projection), 1, 1, 1)
+        self.constraint = constraint_of(problem, settings.positivity, settings.field_of_view)
         # what the last call changed: an image, or a measurement w where the image is A^T w
         self.memory = "correction_by_rays" if self.rays else "correction"
         self.correction = state.get(self.memory) if state else None
@@ -137,10 +170,18 @@ class DataStep:
         if self.settings.rho_over_sigma2 is not None:
             return self.settings.rho_over_sigma2
         problem = self.problem
-        return problem.noise_sigma**2 + AUTO_RHO_SHARE * problem.operator.norm() ** 2
+        noise = problem.noise_sigma**2
+        if self.distrust is not None:
+            noise = self.distrust * noise
+        return noise + AUTO_RHO_SHARE * problem.operator.norm() ** 2
 
     def __call__(self, v: Tensor, sigma: float) -> Tensor:
-        problem, settings, rho = self.problem, self.settings, self.rho(sigma)
+        """x; where it is constrained, the allowed image nearest to it."""
+        x = self._solve(v, self.rho(sigma))
+        return x if self.constraint is None else self.constraint.apply(x)
+
+    def _solve(self, v: Tensor, rho: Tensor | float) -> Tensor:
+        problem, settings = self.problem, self.settings
         if settings.couple_z and len(v) > 1:
             return self._coupled(v, rho)
         closed = problem.operator.proximal(problem.measurement, v, rho, problem.weights)
@@ -166,6 +207,42 @@ class DataStep:
         if settings.cg_warm_start:
             self.correction = correction
         return v + correction
+
+    def learn(self, residual: Tensor) -> None:
+        """``residual`` is that of the image after an iteration: does it fit the noise?"""
+        if not self.meets_noise or self.distrust is None:
+            return
+        chi2 = self.problem.reduced_chi2(residual).view(-1, 1, 1, 1)
+        overfit = torch.where(chi2 > 0, NOISE_MET / chi2, 1.0)
+        change = overfit.pow(POWER).clamp(1 / STEP, STEP)
+        self.distrust = (self.distrust * change).clamp(1, LEAST_TRUST)
+
+    def at_the_noise(self, v: Tensor, sigma: float) -> Tensor:
+        """The data step with the coupling at which the residual is as large as the noise.
+
+        For methods that answer with its outcome. The residual grows with rho: its logarithm is
+        searched by steps until it is bracketed, then by halves.
+        """
+        x = self(v, sigma)
+        if not self.meets_noise or self.distrust is None:
+            return x
+        trust = self.distrust
+        low, high = torch.full_like(trust, 1 / LEAST_TRUST), torch.full_like(trust, LEAST_TRUST)
+        for _ in range(SEARCHES):
+            chi2 = self.problem.reduced_chi2(self.problem.residual(x)).view(-1, 1, 1, 1)
+            met = ((chi2 - 1).abs() < CLOSE_ENOUGH) | (chi2 == 0)
+            if bool(met.all()):
+                break
+            low, high = torch.where(chi2 < 1, trust, low), torch.where(chi2 > 1, trust, high)
+            step = torch.where(chi2 < 1, trust * FIRST_STEP, trust / FIRST_STEP)
+            inside = (low > 1 / LEAST_TRUST) & (high < LEAST_TRUST)
+            guess = torch.where(
+                inside, (low * high).sqrt(), step.clamp(1 / LEAST_TRUST, LEAST_TRUST)
+            )
+            trust = torch.where(met, trust, guess)
+            self.distrust = trust
+            x = torch.where(met, x, self(v, sigma))
+        return x
 
     def _begin(self, v: Tensor, rho: Tensor | float) -> tuple[Tensor, Tensor]:
         """A first x - v, and y - A x for it: the last one again, as far along it as is best."""
@@ -209,7 +286,8 @@ class DataStep:
     @property
     def state(self) -> dict[str, Tensor]:
         """What the next call begins with; part of a solver's state."""
-        return {} if self.correction is None else {self.memory: self.correction}
+        state = {self.memory: self.correction, "distrust": self.distrust}
+        return {name: value for name, value in state.items() if value is not None}
 
     def _coupled(self, v: Tensor, rho: Tensor | float) -> Tensor:
         """The slices together; they share one rho, as slices of a slab are about equally noisy."""

@@ -69,6 +69,8 @@ class DcPnpdp(Solver):
                 z = settings.seen(prior, k)(v_tilde, sigma)
             if settings.dual:
                 u = u + x - z
+            residual = problem.residual(z)
+            data_step.learn(residual)
             guard.check(k + 1, data_step=x, noise_injection=v_tilde, denoiser=z, dual_update=u)
             yield Iteration(
                 k=k + 1,
@@ -78,7 +80,7 @@ class DcPnpdp(Solver):
                 x=x,
                 image=z,
                 residual_x=norms(problem.residual(x)),
-                residual_z=norms(problem.residual(z)),
+                residual_z=norms(residual),
                 gap=norms(x - z),
                 dual=norms(u),
                 state={"z": z, "u": u, "noise": n, **data_step.state},

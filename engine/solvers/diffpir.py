@@ -57,7 +57,8 @@ class Diffpir(Solver):
             with clock("denoiser"):
                 z = settings.seen(prior, k)(noisy, sigma)
             with clock("data"):
-                clean = data_step(z, sigma)  # argmin ||Ax - y||^2 + rho ||x - z||^2
+                fit = data_step if k < settings.nfe - 1 else data_step.at_the_noise
+                clean = fit(z, sigma)  # argmin ||Ax - y||^2 + rho ||x - z||^2
             noise = (noisy - clean) / sigma  # re-estimated from the data-consistent image
             n = settings.noise(k + 1, sigma_next, clean, generator, n)
             noisy = clean + sigma_next * (old * noise + fresh * n)

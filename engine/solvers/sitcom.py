@@ -53,7 +53,10 @@ class SitcomSettings(ScheduleSettings):
         low=0,
     )
     stop_at_noise: bool = setting(
-        True, "End a level's steps when the residual is as small as the measurement noise."
+        True,
+        "End when the residual is as small as the measurement noise, if that is known: going on "
+        "would fit the noise. With SITCOM this ends the steps of a noise level.",
+        before=False,
     )
     memory_gb: float | None = setting(
         None,

@@ -32,7 +32,7 @@ def prepare_again(
     if job.input == REMOVED:
         raise RequestError(f"{path} is de-identified: name its data with --input.")
     job = dataclasses.replace(job, device=device or job.device)
-    prepared = prepare(job)
+    prepared = prepare(job, gate=False)
     if record.input.get("sha256") != prepared.dataset.sha256():
         raise RequestError(f"{job.input} has changed since {path} was written: its sha256 differs.")
     found = prepared.prior.info.sha256 if prepared.prior else None

@@ -152,7 +152,7 @@ def noise_weights(prepared: Prepared) -> Tensor | None:
     if not job.acquisition.get("photons") or problem.weights is not None:
         return problem.weights
     asked = dataclasses.replace(job, acquisition=job.acquisition | {"weighted": True})
-    return prepare(asked, prepared.dataset).problem.weights
+    return prepare(asked, prepared.dataset, gate=False).problem.weights
 
 
 def physical(run: Run, image: Tensor, difference: bool = False) -> np.ndarray:

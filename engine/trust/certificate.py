@@ -8,7 +8,7 @@ was fitted to the data comes out lower the more of their noise it has taken over
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -64,7 +64,9 @@ def certify(
 ) -> list[Certificate]:
     """One certificate per slice; ``weights`` replace the problem's where those leave noise out."""
     weights = problem.weights if weights is None else weights
-    measured = measured_where(problem, weights).cpu()  # float64, which not every device has
+    measured = (
+        replace(problem, weights=weights).measured().cpu()
+    )  # float64, which not every device has
     squares = problem.residual(image).cpu().double() ** 2
     sizes = problem.measurement.cpu().double() ** 2
     if weights is not None:
@@ -77,15 +79,6 @@ def certify(
         return [_with_noise(*one, sd, part, level) for one, sd in zip(sums, noises, strict=True)]
     simulated = bool(problem.provenance.get("simulated", problem.reference is not None))
     return [_without_noise(*one, part, simulated) for one in sums]
-
-
-def measured_where(problem: Problem, weights: Tensor | None) -> Tensor:
-    """True for every number of the measurement that was measured."""
-    shown = torch.ones_like(problem.measurement, dtype=torch.bool)
-    sampled = problem.operator.sampled()
-    if sampled is not None:
-        shown = shown & sampled.to(shown.device)
-    return shown if weights is None else shown & (weights > 0)
 
 
 def parts_of(problem: Problem) -> tuple[str, int]:
@@ -144,10 +137,11 @@ def _without_noise(
 
 def limits(degrees: int, level: float = LEVEL) -> tuple[float, float]:
     """Between which the reduced chi^2 of the true image lies, but for ``level`` on each side."""
-    from scipy.stats import chi2
+    from scipy.special import gammainccinv, gammaincinv  # scipy.stats takes a second to load
 
+    # quantiles of the chi-square distribution, which is a gamma distribution
     n = max(1, degrees)
-    low, high = float(chi2.ppf(level, n)) / n, float(chi2.isf(level, n)) / n
+    low, high = (2 * float(inverse(n / 2, level)) / n for inverse in (gammaincinv, gammainccinv))
     return low * (1 - NOISE_MARGIN), high * (1 + NOISE_MARGIN)
 
 

@@ -67,7 +67,7 @@ def open_slice(record_path: Path, job: dict[str, Any], number: int) -> OneSlice:
     prepared, device = rebuilt.prepared, str(rebuilt.record.job.get("device", "cpu"))
     if device != prepared.job.device:
         asked = dataclasses.replace(prepared.job, device=device)
-        prepared = prepare(asked, prepared.dataset)
+        prepared = prepare(asked, prepared.dataset, gate=False)
     if number not in prepared.problem.slices:
         raise RequestError(f"This run was not made of slice {number} (counted from 0).")
     index = prepared.problem.slices.index(number)

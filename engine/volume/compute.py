@@ -15,7 +15,6 @@ from engine.metrics.profiles import default_profile, evaluate
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
 from engine.run import Run, RunControl, image_sha256
-from engine.solvers.diagnostics import norms
 from engine.volume.axes import tells
 from engine.volume.batches import Batch
 from engine.volume.plan import VolumePlan
@@ -104,14 +103,16 @@ def _results(
 ) -> list[SliceResult]:
     assert run.image is not None
     assert run.last is not None
-    image, residuals = run.image, norms(problem.residual(run.image)).tolist()
+    image, last = run.image, run.last
+    residuals = (last.residual_x if last.image is last.x else last.residual_z).tolist()
     profile, found = default_profile(problem.modality), []
     for number in batch.kept:
         at = batch.computed.index(number)
         one, truth = image[at : at + 1], None if reference is None else reference[at : at + 1]
         metrics = {}
         if truth is not None and tells(problem.modality, problem.physical(truth)):
-            metrics = evaluate(profile, one, truth, problem.intensity)
+            seen = problem.operator.of_slice(at).support()
+            metrics = evaluate(profile, one, truth, problem.intensity, support=seen)
         found.append(
             SliceResult(
                 number=number,

@@ -2,12 +2,14 @@
 
 import pytest
 from data_files import CT_SMALL, MIXED, STUDY, VOLUME, volume_file
+from dicom_files import picture, write_series, write_slice
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from app.data.browser import EMPTY, DataBrowser
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
+from engine.data.dataset import Check, Fact
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -153,10 +155,56 @@ def test_every_warning_is_shown_in_full(qtbot, browser):
     data = opened(qtbot, browser, STUDY)
     texts = visible_texts(browser.warnings)
     assert texts == [f"⚠ {words}" for words in data.warnings]
-    assert len(texts) == 2
+    assert len(texts) == 1
+    found = visible_texts(browser.checks)
+    sentences = [check.sentence for check in data.checks if check.verdict != "good"]
+    assert sentences
+    assert all(any(words in text for text in found) for words in sentences)
     QApplication.processEvents()
-    for label in browser.warnings.findChildren(QLabel):
+    labels = [*browser.warnings.findChildren(QLabel), *browser.checks.findChildren(QLabel)]
+    for label in filter(QLabel.wordWrap, labels):
         assert label.height() >= label.heightForWidth(label.width()), "nothing is cut off"
+
+
+def test_a_check_is_told_by_shape_word_and_colour_and_says_what_to_do(qtbot, browser, tmp_path):
+    heights = [0.0, 2.0, 2.0, 4.0]
+    write_series(tmp_path, heights, BurnedInAnnotation="YES")
+    data = opened(qtbot, browser, tmp_path)
+    assert browser.checks.isVisible(), "it is unfolded when there is something to read"
+    assert browser.checked.head.text().endswith("Checks: 1 blocking, 1 doubtful")
+    rows = [
+        [browser.checks.grid.itemAtPosition(row, column).widget() for column in (0, 1)]
+        for row in range(len(data.checks))
+    ]
+    marks = [mark.text() for mark, _ in rows]
+    assert marks == ["✖", "⚠", *"✓" * (len(marks) - 2)], "the worst comes first"
+    assert rows[0][1].text().startswith("Places, blocks a run: 1 place holds several slices")
+    assert "into a folder of their own" in rows[0][1].toolTip()
+    assert len({mark.styleSheet() for mark, _ in rows}) == 3
+    assert data.blocked.startswith("1 place holds")
+
+
+def test_good_checks_fold_away_and_new_ones_unfold_them(qtbot, browser, tmp_path):
+    stored = [picture(number) for number in range(3)]
+    stored[1][0, 0] = 0
+    for number, values in enumerate(stored):
+        place = [0.0, 0.0, 2.0 * number]
+        write_slice(tmp_path / f"{number}.dcm", stored=values, ImagePositionPatient=place)
+    opened(qtbot, browser, tmp_path)
+    assert browser.checked.folded
+    presenter = browser.presenter
+    more = Check("air", "corrected", "Below air.", "Nothing need be done.")
+    presenter.current.dataset.check(more.name, more.verdict, more.sentence, more.fix)
+    with qtbot.waitSignal(presenter.checks_changed):
+        presenter.show_slice(0)
+    assert not browser.checked.folded
+    assert "1 corrected" in browser.checked.head.text()
+
+
+def test_what_is_known_of_the_noise_is_shown_with_its_origin(browser):
+    browser.checks.show_checks([], [Fact("noise", "0.018 of the scale", "edge of k-space")])
+    line = browser.checks.grid.itemAtPosition(0, 1).widget()
+    assert (line.text(), line.toolTip()) == ("Noise: 0.018 of the scale", "From: edge of k-space.")
 
 
 def test_other_data_replace_the_warnings_and_facts(qtbot, browser, tmp_path):
@@ -212,3 +260,15 @@ def test_what_is_being_read_is_shown_after_a_moment_without_moving_anything(qtbo
     assert browser.busy.toolTip().startswith("Opening a folder")
     browser.presenter.busy.emit("")
     assert browser.busy.text() == ""
+
+
+def test_the_stacks_of_a_series_are_lines_that_say_which_is_which(qtbot, browser, tmp_path):
+    for echo in (2.0, 4.0):
+        write_series(tmp_path / f"{echo:g}", [0.0, 2.0, 4.0], "MR", EchoTime=echo)
+    data = opened(qtbot, browser, tmp_path)
+    texts = [browser.series.items.item(row).text() for row in range(2)]
+    assert texts == [f"MR series 3, 3 slices\necho {n} of 2 (TE {2 * n} ms)" for n in (1, 2)]
+    assert data.name == "MR series 3, echo 1 of 2 (TE 2 ms)"
+    with qtbot.waitSignal(browser.presenter.opened):
+        click_row(qtbot, browser, 1)
+    assert browser.presenter.current.series[1].chosen

@@ -177,7 +177,8 @@ def test_each_modality_offers_its_own_methods_and_priors(panel):
 
 
 def test_every_method_has_a_form(panel):
-    for name in ("dc-pnpdp", "diffpir", "ddnm", "dds", "daps", "fbp", "sirt", "cg", "tv"):
+    classical = ("fbp", "sirt", "cg", "tv", "wavelet")
+    for name in ("dc-pnpdp", "diffpir", "ddnm", "dds", "daps", *classical):
         choose(panel.method_box, name)
         fields = set(SOLVERS[name].settings_class.__dataclass_fields__)
         assert set(panel.form.rows) == fields

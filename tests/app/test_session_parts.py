@@ -42,7 +42,7 @@ def test_the_first_run_on_a_measurement_brings_the_direct_image_along():
     assert [job["solver"] for job in made] == ["fbp", "dc-pnpdp"]
     assert made[0]["settings"] == {}
     assert made[0]["seed"] == 3
-    assert made[1]["acquisition"] == {"views": 20}
+    assert made[1]["acquisition"] == {"views": 20, "fine_grid": 2}  # the demo's own
     assert made[1]["settings"] == {"nfe": 5}
     assert next(job["solver"] for job in jobs([ASKED], modality="MR")) == "zero-filled"
 

@@ -6,6 +6,7 @@ import nibabel
 import numpy as np
 import pytest
 from data_files import FOLDER, MIXED, RAYS, STUDY, copy_of, sinogram_file
+from dicom_files import write_series
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtTest import QTest
@@ -97,7 +98,9 @@ def test_the_series_get_thumbnails(bench):
 
 def test_every_warning_about_the_data_is_shown(bench):
     bench.open(MIXED)
-    shown = [label.text() for label in bench.window.browser.warnings.findChildren(QLabel)]
+    browser = bench.window.browser
+    lists = (browser.warnings, browser.checks)
+    shown = [label.text() for part in lists for label in part.findChildren(QLabel)]
     assert any("161 slices are missing" in text for text in shown)
     assert any("There are 4 series" in text for text in shown)
     assert bench.window.browser.warnings.isVisible()
@@ -199,3 +202,16 @@ def test_the_wheel_the_slider_and_the_keys_go_through_the_slices(bench):
     retype(window.browser.slices.spin.lineEdit(), "1")
     QTest.keyClick(window.browser.slices.spin, Qt.Key.Key_Return)
     shows(0)
+
+
+def test_data_that_a_check_blocks_cannot_be_run_and_the_buttons_say_why(bench, tmp_path):
+    write_series(tmp_path, [0.0, 2.0, 2.0, 4.0])
+    bench.open(tmp_path)
+    solver = bench.window.left.solver
+    assert not solver.run.isEnabled()
+    assert not solver.both.isEnabled()
+    for button in (solver.run, solver.both):
+        assert "1 place holds several slices" in button.toolTip()
+        assert "folder of their own" in button.toolTip()
+    bench.open(SERIES)
+    assert solver.run.isEnabled()

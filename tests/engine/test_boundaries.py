@@ -23,6 +23,33 @@ def test_the_engine_never_imports_qt_or_the_app():
         assert module.split(".")[0] not in {"PySide6", "pyqtgraph", "qasync", "app"}, path
 
 
+def operator_classes():
+    """The names of all classes made of Operator, wherever they are."""
+    bases = {}
+    for folder in ("engine", "app"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    bases[node.name] = {b.id for b in node.bases if isinstance(b, ast.Name)}
+    found = {"Operator"}
+    while more := {name for name, of in bases.items() if of & found} - found:
+        found |= more
+    return found
+
+
+def test_outside_physics_nobody_asks_which_operator_it_is():
+    """It says what it can; a wrapper says it, too, but is of another class."""
+    operators = operator_classes()
+    assert {"CTOperator", "MeasuredCT", "MultiCoilMRI"} <= operators
+    for path in [*(ROOT / "engine").rglob("*.py"), *(ROOT / "app").rglob("*.py")]:
+        if "physics" in path.parts:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)}
+                assert not names & operators, f"{path}:{node.lineno}"
+
+
 def test_the_app_does_no_maths():
     for path, module in imports("app"):
         assert module.split(".")[0] not in {"torch", "scipy"}, path

@@ -296,7 +296,7 @@ def test_photon_noise_and_starvation_are_recorded(small_files):
 
 def test_every_ct_solver_and_geometry_runs(small_files):
     small = ["--nfe", "2", "--iterations", "2", "--prior", "gaussian", "--quiet", "--overwrite"]
-    for solver in ("dc-pnpdp", "diffpir", "fbp", "sirt", "cg", "tv"):
+    for solver in ("dc-pnpdp", "diffpir", "fbp", "sirt", "cg", "tv", "wavelet"):
         for geometry in ("parallel", "fan"):
             options = ["--solver", solver, "--geometry", geometry, *small]
             assert main(["reconstruct", *CT, *options, "-o", "o.npy"]) == 0
@@ -304,7 +304,7 @@ def test_every_ct_solver_and_geometry_runs(small_files):
 
 def test_every_mri_solver_runs_on_one_coil_and_on_four(small_files):
     small = ["--nfe", "2", "--iterations", "2", "--prior", "gaussian", "--quiet", "--overwrite"]
-    for solver in ("dc-pnpdp", "diffpir", "zero-filled", "cg", "tv"):
+    for solver in ("dc-pnpdp", "diffpir", "zero-filled", "cg", "tv", "wavelet"):
         for coils in ("1", "4"):
             options = ["--solver", solver, "--coils", coils, *small]
             assert main(["reconstruct", *MR, *options, "-o", "o.npy"]) == 0

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from ct_ellipses import head, line_integrals, raster
 from helpers import relative
 
-from engine.acquisition import CTAcquisition, MRIAcquisition
+from engine.acquisition import CTAcquisition, MRIAcquisition, demo_acquisition
 from engine.data.dataset import Slices
+from engine.data.input_options import InputOptions
 from engine.data.source import open_input, parse_slices
 from engine.errors import RequestError
 from engine.metrics.profiles import evaluate
@@ -18,7 +20,7 @@ from engine.physics.units import (
     physical_line_integrals,
 )
 from engine.priors.prior import IntensityMap
-from engine.simulate import simulate, simulate_ct
+from engine.simulate import ct_geometry, finer, simulate, simulate_ct
 
 MAPS = [IntensityMap("hu", 1000.0), IntensityMap("hu", 800.0), IntensityMap("hu", 500.0, 250.0)]
 
@@ -130,3 +132,115 @@ def test_full_view_fbp_of_the_phantom_exceeds_30_db(geometry):
     problem = simulate_ct(source, acquisition, MAPS[0], seed=0)
     image = problem.operator.pseudo_inverse(problem.measurement)
     assert evaluate("ct-dcpnpdp", image, problem.reference, MAPS[0])["psnr"] > 30
+
+
+# -- a finer grid than that of the reconstruction ------------------------------------------------
+
+
+def ellipses_hu(size, pixel_mm, sub=8):
+    """A phantom in air, as HU on a grid."""
+    mu = raster(head(50.0), (size, size), pixel_mm, sub)
+    return torch.tensor(1000 * (mu / 1.0 - 1), dtype=torch.float32)[None, None]
+
+
+@pytest.mark.parametrize("rays", ["parallel", "fan"])
+def test_projections_from_a_finer_grid_are_nearer_to_the_analytic_ones(rays):
+    """A coarse bin is the mean over its width; the exact value is that of 16 sub-rays."""
+    geometry_of = CTAcquisition(views=15, geometry=rays)
+    coarse = ellipses_hu(64, 2.0)
+    geometry = ct_geometry(geometry_of, (64, 64), 2.0)
+    exact = line_integrals(head(50.0), geometry.finer(16))
+    exact = exact.reshape(15, geometry.detectors, 16).mean(-1) * MU_WATER_PER_MM
+    errors = []
+    for factor in (1, 2, 4):
+        source = Slices(coarse, "CT", 2.0, fine=ellipses_hu(64 * factor, 2.0 / factor, 4))
+        asked = CTAcquisition(views=15, geometry=rays, fine_grid=factor)
+        problem = simulate_ct(source, asked, MAPS[1], seed=0)
+        lengths = problem.operator.ray_lengths()
+        y = physical_line_integrals(problem.measurement, lengths, MAPS[1])[0, 0].numpy()
+        errors.append(np.linalg.norm(y - exact) / np.linalg.norm(exact))
+        assert problem.provenance.get("fine_grid", 1) == factor
+    assert errors[0] < 0.05  # the discretisation error of 2 mm pixels
+    assert errors[1] < 0.6 * errors[0]
+    assert errors[2] < 0.6 * errors[1]
+
+
+def test_the_reference_of_a_finer_scan_is_the_mean_over_each_pixel():
+    fine = ellipses_hu(64, 1.0)
+    source = Slices(ellipses_hu(32, 2.0), "CT", 2.0, fine=fine)
+    problem = simulate_ct(source, CTAcquisition(views=9, fine_grid=2), MAPS[1], seed=0)
+    means = fine.view(1, 1, 32, 2, 32, 2).mean((3, 5))
+    torch.testing.assert_close(problem.physical(problem.reference), means, rtol=0, atol=1e-3)
+    assert problem.operator.image_shape == (1, 32, 32)
+
+
+def test_without_a_finer_source_the_image_is_interpolated_with_its_own_means():
+    image = 1000 * torch.rand(2, 1, 24, 24)
+    fine, means = finer(Slices(image, "CT", 1.0, (0, 1)), 3)
+    assert fine.shape == (2, 1, 72, 72)
+    assert torch.equal(means, image)
+    back = fine.view(2, 1, 24, 3, 24, 3).mean((3, 5))
+    torch.testing.assert_close(back, image, rtol=1e-5, atol=1e-3)
+    steps = (fine[..., 1:] - fine[..., :-1]).abs().mean()
+    assert steps < 0.6 * (image[..., 1:] - image[..., :-1]).abs().mean()  # no blocks
+
+
+def test_photon_noise_comes_after_the_finer_projection():
+    source = Slices(ellipses_hu(32, 2.0), "CT", 2.0)
+    clean, noisy = (
+        simulate_ct(source, CTAcquisition(views=60, fine_grid=2, photons=n), MAPS[1], seed=0)
+        for n in (None, 1e4)
+    )
+    difference = noisy.weights.sqrt() * (noisy.measurement - clean.measurement)
+    assert float(difference.std()) == pytest.approx(float(noisy.noise_sigma), rel=0.05)
+    assert clean.noise_origin == noisy.noise_origin == "simulated"
+
+
+def smooth_object(size, fine):
+    """A complex image without frequencies beyond the coarse grid's, on either grid."""
+    places = ((torch.arange(size * fine) + 0.5) / fine - 0.5) / size
+    y, x = torch.meshgrid(places, places, indexing="ij")
+    wave = 0.5 * torch.exp(2j * torch.pi * (3 * x - 2 * y)) + torch.exp(2j * torch.pi * 5 * y)
+    return torch.view_as_real(1 + wave).movedim(-1, 0)[None].float()
+
+
+@pytest.mark.parametrize("size", [24, 25])
+def test_the_k_space_of_a_band_limited_image_does_not_depend_on_the_grid(size):
+    source = Slices(smooth_object(size, 1), "MR", 1.0, fine=smooth_object(size, 2))
+    coarse, fine = (
+        simulate(source, MRIAcquisition(acceleration=2, fine_grid=n), MAPS[0], seed=0)
+        for n in (1, 2)
+    )
+    assert relative(fine.reference, coarse.reference) < 1e-4
+    assert relative(fine.measurement, coarse.measurement) < 1e-4
+    assert fine.provenance["fine_grid"] == 2
+
+
+def test_coils_see_the_finer_object():
+    """Sharp edges: a coil's k-space is not that of the coarse image times its map."""
+    fine = torch.zeros(1, 2, 64, 64)
+    fine[:, 0, 11:50, 15:42] = 1
+    source = Slices(torch.nn.functional.avg_pool2d(fine, 2), "MR", 1.0, fine=fine)
+    asked = MRIAcquisition(acceleration=1, coils=4, fine_grid=2)
+    problem = simulate(source, asked, MAPS[0], seed=0)
+    error = relative(problem.operator.forward(problem.reference), problem.measurement)
+    assert 1e-5 < error < 0.02
+
+
+def test_a_new_scan_of_the_demo_is_measured_on_a_finer_grid_and_an_old_one_is_not():
+    assert demo_acquisition("demo:ct") == demo_acquisition("demo:ct:5") == {"fine_grid": 2}
+    for other in ("demo:ct-volume", "demo:mri", "/data/demo.dcm"):
+        assert demo_acquisition(other) == {}
+    dataset = open_input("demo:ct")
+    old = dataset.problem([0], {"views": 3}, MAPS[1], seed=0)
+    assert torch.equal(old.measurement, old.operator.forward(old.reference))
+    new = dataset.problem([0], {"views": 3, "fine_grid": 2}, MAPS[1], seed=0)
+    assert 1e-4 < relative(new.operator.forward(new.reference), new.measurement) < 0.02
+
+
+def test_a_shrunk_image_is_measured_on_the_grid_it_was_shrunk_from():
+    dataset = open_input("demo:ct", InputOptions(size=64))
+    source = dataset.load([0], 2)
+    whole = torch.from_numpy(open_input("demo:ct").read(0))[None, None]
+    torch.testing.assert_close(source.fine, torch.nn.functional.avg_pool2d(whole, 2))
+    assert dataset.load([0], 3).fine is None

@@ -1,11 +1,12 @@
 """Every iterative solver with settings that make eight short iterations of it."""
 
-from engine.solvers.classical import SIRT, TV, CGTikhonov
+from engine.solvers.classical import SIRT, CGTikhonov
 from engine.solvers.daps import Daps
 from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir
+from engine.solvers.sparse import TV, Wavelet
 
 SOLVERS = [
     (DcPnpdp(), {"nfe": 8}),
@@ -17,6 +18,8 @@ SOLVERS = [
     (Daps(), {"nfe": 17, "ode_steps": 2, "langevin_steps": 3}),
     (SIRT(), {"iterations": 8}),
     (CGTikhonov(), {"iterations": 8}),
-    (TV(), {"iterations": 8, "tv_inner": 5}),
+    (TV(), {"iterations": 8, "tv_inner": 5, "tv_method": "fista"}),
+    (TV(), {"iterations": 8}),
+    (Wavelet(), {"iterations": 8}),
 ]
 IDS = [solver.name for solver, _ in SOLVERS]

@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from engine.data.air import keep_above_air
 from engine.data.dataset import Dataset, ImageDataset
 from engine.data.input_options import InputOptions
 from engine.data.readers.npy import npz_names, read_npy, read_npz
@@ -156,5 +157,7 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
     dataset.add_fact("pixel", f"{pixel:g} mm", "option" if options.pixel_mm else "assumed")
     if modality == "CT":
         dataset.add_fact("unit", options.unit, "option")
+        if options.unit == "hu":
+            keep_above_air(dataset)
     dataset.settle_slices(options.slice_spacing_mm, "option")
     return dataset

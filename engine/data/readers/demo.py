@@ -31,6 +31,7 @@ def open_demo(text: str) -> ImageDataset:
         image_size=(256, 256),
         pixel_mm=(phantom.pixel_mm, phantom.pixel_mm),
         read=lambda number: phantom.image,
+        read_fine=lambda number, factor: make(seed=int(seed_text), size=256 * factor).image,
         _sha256=_sha256(phantom.image),
     )
     dataset.add_fact("pixel", f"{phantom.pixel_mm:g} mm", "the phantom")

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pydicom
-from pydicom import uid
 
 from engine.data.dataset import Dataset, ImageDataset, Placement
 from engine.data.input_options import InputOptions
@@ -25,18 +24,21 @@ from engine.data.readers.dicom_complex import (
     phase_scale,
 )
 from engine.data.readers.dicom_files import walk_folder
-from engine.data.readers.dicom_geometry import Stack, make_stack
+from engine.data.readers.dicom_geometry import Stack
 from engine.data.readers.dicom_image import SliceImage
-from engine.data.readers.dicom_kinds import uid_name
+from engine.data.readers.dicom_integrity import (
+    check_pixels,
+    check_series,
+    look_at,
+    settled_stack,
+)
 from engine.data.readers.dicom_multiframe import flatten
-from engine.data.readers.dicom_pixels import AIR_HU, is_inverted, read_slice
+from engine.data.readers.dicom_pixels import read_slice
 from engine.data.readers.dicom_scan import PROJECTION_ROWS, open_file, quiet_pydicom, read_header
 from engine.data.readers.dicom_series import Series, find_series
 from engine.errors import RequestError
 
 __all__ = ["Series", "find_series", "open_dicom"]
-
-LOSSY = {uid.JPEGBaseline8Bit, uid.JPEGExtended12Bit, uid.JPEGLSNearLossless}
 
 
 def open_dicom(path: Path, options: InputOptions, found: Sequence[Series] | None = None) -> Dataset:
@@ -61,16 +63,18 @@ def open_dicom(path: Path, options: InputOptions, found: Sequence[Series] | None
     slices, component = series.slices, ""
     if modality == "MR":
         slices, component = main_component(slices)
-    stack = make_stack(slices, modality)
+    stack = settled_stack(slices, modality)
     dataset = _dataset(path, stack, modality, options)
-    dataset.warnings += warnings + series.warnings + stack.warnings
+    dataset.warnings += warnings + series.warnings
+    check_series(dataset, series, stack)
     if modality != series.modality:
         meaning = "HU" if modality == "CT" else "MR signal"
         dataset.warnings.append(
             f"These are {series.modality or 'unknown'} images; their numbers are taken as "
             f"{meaning} because the modality was set to {modality}."
         )
-    _say_pixels(dataset, stack.slices, modality)
+    check_pixels(dataset, stack.slices, modality)
+    look_at(dataset)
     if modality == "MR":
         _complete(path, dataset, stack, component, series, all_series, options)
     return dataset
@@ -98,10 +102,13 @@ def choose_series(
     """The series named by number or UID, else the one with most slices, and that this was so."""
     if wanted is not None:
         for series in all_series:
-            if wanted in (str(series.number), series.key):
+            if wanted == str(series.number):
                 if series.refusal is not None:
                     raise RequestError(series.refusal)
                 return series, []
+        stacks = [series for series in all_series if wanted == series.key]
+        if stacks:
+            return choose_stack(stacks)
         raise RequestError(
             f"{path} has no series '{wanted}': give a number from 1 to {len(all_series)} "
             "or a SeriesInstanceUID."
@@ -122,6 +129,19 @@ def choose_series(
     ]
 
 
+def choose_stack(stacks: Sequence[Series]) -> tuple[Series, list[str]]:
+    """Of a series named by its UID the stack with most slices, and that there are others."""
+    chosen = max(stacks, key=lambda series: series.count)
+    if chosen.refusal is not None:
+        raise RequestError(chosen.refusal)
+    if len(stacks) == 1:
+        return chosen, []
+    return chosen, [
+        f"The series holds {len(stacks)} stacks; number {chosen.number} ({chosen.part}) was "
+        f"opened. Choose another with --dataset {stacks[0].number} to {stacks[-1].number}."
+    ]
+
+
 def _dataset(path: Path, stack: Stack, modality: str, options: InputOptions) -> ImageDataset:
     slices, first = stack.slices, stack.slices[0]
     spacing = first.spacing_mm
@@ -139,9 +159,7 @@ def _dataset(path: Path, stack: Stack, modality: str, options: InputOptions) -> 
         read=lambda number: read_slice(slices[number], modality),
     )
     dataset.add_fact("modality", modality, "option" if options.modality else "SOPClassUID")
-    if spacing is None:
-        dataset.warnings.append("The size of a pixel is not known: PixelSpacing is missing.")
-    else:
+    if spacing is not None:
         origin = "PixelSpacing" if first.spacing_mm else "option"
         dataset.add_fact("pixel", f"{spacing[0]:g} x {spacing[1]:g} mm", origin)
     if stack.spacing_mm is not None:
@@ -162,34 +180,6 @@ def _placements(stack: Stack) -> tuple[Placement, ...] | None:
             place = replace(place, thickness_mm=stack.spacing_mm)
         places.append(place)
     return tuple(places)
-
-
-def _say_pixels(dataset: ImageDataset, slices: Sequence[SliceImage], modality: str) -> None:
-    """Where the numbers come from, and what is unusual about them."""
-    first, say = slices[0], dataset.warnings.append
-    rescales = {(image.rescale.slope, image.rescale.intercept) for image in slices}
-    slope, intercept = first.rescale.slope, first.rescale.intercept
-    shown = f"{slope:g} * stored {intercept:+g}" if len(rescales) == 1 else "each slice its own"
-    stated = all(image.rescale.stated for image in slices)
-    dataset.add_fact("values", shown, "RescaleSlope, RescaleIntercept" if stated else "assumed")
-    if len(rescales) > 1:
-        say(f"The rescale differs among the slices ({len(rescales)} kinds); each uses its own.")
-    if modality == "CT" and not stated:
-        say("RescaleSlope or RescaleIntercept is missing: stored numbers are taken as HU.")
-    if modality == "CT" and any(image.rescale.type == "US" for image in slices):
-        say("The unit of the numbers is given as unspecified (RescaleType US); taken as HU.")
-    paddings = {image.padding for image in slices} - {None}
-    if paddings:
-        fill = f"{AIR_HU:g} HU" if modality == "CT" else "0"
-        low, high = next(iter(paddings)) or (0, 0)
-        shown = f"stored {low}" if low == high else f"stored {low} to {high}"
-        dataset.add_fact("padding", f"{shown} -> {fill}", "PixelPaddingValue")
-    if any(image.pixels.photometric == "MONOCHROME1" for image in slices):
-        done = "inverted" if is_inverted(first, modality) else "kept as they are"
-        say(f"MONOCHROME1: small stored numbers are meant to be shown white; values are {done}.")
-    dataset.add_fact("transfer syntax", uid_name(first.pixels.syntax), "TransferSyntaxUID")
-    if any(image.lossy or image.pixels.syntax in LOSSY for image in slices):
-        say("The images were compressed with loss.")
 
 
 def _complete(

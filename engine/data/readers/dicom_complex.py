@@ -44,7 +44,7 @@ def main_component(slices: Sequence[SliceImage]) -> tuple[list[SliceImage], str]
 def find_partner(
     slices: Sequence[SliceImage], component: str, series: Series, all_series: Sequence[Series]
 ) -> tuple[list[SliceImage], Series, int] | None:
-    """The slices that complete these, their series and how many others would have done."""
+    """The slices that complete these, their series and how many others would do as well."""
     wanted = PARTNER[component]
     fitting: list[tuple[list[SliceImage], Series]] = []
     for other in all_series:
@@ -57,12 +57,14 @@ def find_partner(
     if not fitting:
         return None
 
-    def distance(candidate: tuple[list[SliceImage], Series]) -> tuple[bool, int]:
-        gap = (candidate[1].series_number or 0) - (series.series_number or 0)
-        return candidate[1] is not series, abs(gap)
+    def distance(candidate: tuple[list[SliceImage], Series]) -> tuple[bool, bool, int]:
+        other = candidate[1]
+        gap = (other.series_number or 0) - (series.series_number or 0)
+        return other is not series, other.part != series.part, abs(gap)
 
     best = min(fitting, key=distance)
-    return best[0], best[1], len(fitting) - 1
+    as_near = [c for c in fitting if distance(c)[:2] == distance(best)[:2]]
+    return best[0], best[1], len(as_near) - 1
 
 
 def _in_same_places(

@@ -30,6 +30,21 @@ DECODED = NATIVE | {
     *JPEG2000TransferSyntaxes,
     *RLETransferSyntaxes,
 } - {JPEG2000MC, JPEG2000MCLossless}
+# what tells the stacks of one series apart, the most telling first; see dicom_stacks
+MARKS = (
+    "EchoTime",
+    "DiffusionBValue",
+    "DiffusionGradientOrientation",
+    "TemporalPositionIdentifier",
+    "ConvolutionKernel",
+    "ImageType",
+    "AcquisitionNumber",
+    "TriggerTime",
+    "AcquisitionTime",
+    "ContentTime",
+    "InstanceNumber",
+)
+Mark = float | str | None
 COMPONENTS = {"M": "M", "P": "P", "R": "R", "I": "I", "MAGNITUDE": "M", "PHASE": "P"}
 COMPONENTS |= {"REAL": "R", "IMAGINARY": "I", "PHASE MAP": "P"}
 
@@ -94,10 +109,16 @@ class SliceImage:
     echo_time: float | None
     tilt_degrees: float
     lossy: bool
+    burned_in: bool  # text in the pixels, by BurnedInAnnotation
+    marks: tuple[Mark, ...]  # in the order of MARKS
 
     @property
     def is_localizer(self) -> bool:
         return "LOCALIZER" in self.image_type[2:]
+
+    @property
+    def is_mosaic(self) -> bool:
+        return "MOSAIC" in self.image_type[2:]
 
     @property
     def size(self) -> tuple[int, int]:
@@ -135,11 +156,12 @@ def make_slice(header: Header, layout: PixelLayout, frame: int, values: Values) 
     image_type = tuple(part.upper() for part in values.texts("ImageType"))
     thickness, origin = slice_thickness(values)
     spacing = pixel_spacing(values)
+    instance = (values.integer("InstanceNumber") or 0) + frame
     return SliceImage(
         pixels=layout,
         frame=frame,
         uid=header.values.text("SOPInstanceUID"),
-        instance_number=(values.integer("InstanceNumber") or 0) + frame,
+        instance_number=instance,
         image_type=image_type,
         component=component_of(values, image_type),
         spacing_mm=spacing,
@@ -151,7 +173,17 @@ def make_slice(header: Header, layout: PixelLayout, frame: int, values: Values) 
         echo_time=values.number("EchoTime"),
         tilt_degrees=values.number("GantryDetectorTilt") or 0.0,
         lossy=header.values.text("LossyImageCompression") == "01",
+        burned_in=header.values.text("BurnedInAnnotation").upper() == "YES",
+        marks=(*(mark_of(values, keyword) for keyword in MARKS[:-1]), float(instance)),
     )
+
+
+def mark_of(values: Values, keyword: str) -> Mark:
+    if keyword in ("ConvolutionKernel", "ImageType"):
+        return values.text(keyword).upper() or None
+    if keyword == "DiffusionGradientOrientation":
+        return " ".join(f"{part:.3f}" for part in values.vector(keyword, 3) or ()) or None
+    return values.number(keyword)  # a time as hhmmss: its order is all that is used
 
 
 def component_of(values: Values, image_type: tuple[str, ...]) -> str:

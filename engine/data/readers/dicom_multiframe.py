@@ -33,9 +33,19 @@ GROUPS = {
     "CTImageFrameTypeSequence": ("FrameType",),
     "CTXRayDetailsSequence": ("KVP",),
     "CTGeometrySequence": ("GantryDetectorTilt",),
+    "CTReconstructionSequence": ("ConvolutionKernel",),
+    "MRDiffusionSequence": ("DiffusionBValue",),
+    "CardiacSynchronizationSequence": ("NominalCardiacTriggerDelayTime",),
+    "FrameContentSequence": ("TemporalPositionIndex", "FrameAcquisitionNumber"),
 }
 GROUP_TAGS = tags_of(GROUPS)
-CLASSIC_NAMES = {"EffectiveEchoTime": "EchoTime", "FrameType": "ImageType"}
+CLASSIC_NAMES = {
+    "EffectiveEchoTime": "EchoTime",
+    "FrameType": "ImageType",
+    "NominalCardiacTriggerDelayTime": "TriggerTime",
+    "TemporalPositionIndex": "TemporalPositionIdentifier",
+    "FrameAcquisitionNumber": "AcquisitionNumber",
+}
 ELEMENT_TAGS = tags_of(keyword for keywords in GROUPS.values() for keyword in keywords)
 
 

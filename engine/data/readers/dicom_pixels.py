@@ -16,13 +16,13 @@ from pydicom import uid
 from pydicom.encaps import get_frame
 from pydicom.pixels import get_decoder
 
+from engine.data.air import AIR_HU
 from engine.data.readers.dicom_codestream import read_codestream
 from engine.data.readers.dicom_image import PixelLayout, SliceImage
 from engine.data.readers.dicom_rle import decode_rle
 from engine.data.readers.dicom_scan import inflate, open_file, quiet_pydicom
 from engine.errors import RequestError
 
-AIR_HU = -1000.0
 # the decoder to ask where there are several; gdcm, the least robust, where there is no other
 PREFERRED: dict[str, str] = {
     uid.JPEGBaseline8Bit: "pillow",

@@ -45,7 +45,9 @@ KEYWORDS = """SpecificCharacterSet ImageType SOPClassUID SOPInstanceUID Modality
     PixelSpacing BitsAllocated BitsStored HighBit PixelRepresentation PixelPaddingValue
     PixelPaddingRangeLimit RescaleIntercept RescaleSlope RescaleType ModalityLUTSequence
     LossyImageCompression LossyImageCompressionRatio ExtendedOffsetTable
-    ExtendedOffsetTableLengths"""
+    ExtendedOffsetTableLengths AcquisitionNumber AcquisitionTime ContentTime TriggerTime
+    ConvolutionKernel DiffusionBValue DiffusionGradientOrientation TemporalPositionIdentifier
+    BurnedInAnnotation"""
 WANTED = tags_of(KEYWORDS.split())
 PROJECTION_ROWS = "CT-PD rows"  # private: only projection data has it
 GE_COMPONENT = "GE image type"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from engine.data.readers.dicom_files import find_files
@@ -11,12 +11,13 @@ from engine.data.readers.dicom_image import SliceImage, pixel_layout
 from engine.data.readers.dicom_kinds import modality_of, refusal
 from engine.data.readers.dicom_multiframe import slices_of
 from engine.data.readers.dicom_scan import Header, read_header
+from engine.data.readers.dicom_stacks import split_stacks
 from engine.errors import RequestError
 
 
 @dataclass
 class Series:
-    """Files that belong together.
+    """Files that belong together: a series of the scanner, or one of the stacks in it.
 
     ``label`` is safe anywhere. ``screen_text`` is the scanner's free text, which may hold a
     person's name: show it on the screen, keep it out of logs, records and file names.
@@ -33,21 +34,31 @@ class Series:
     refusal: str | None = None
     screen_text: str = field(default="", repr=False)
     number: int = 0  # from 1, in the list it was found in
+    part: str = ""  # which stack of a series with several, such as 'acquisition 2 of 3'
+    part_by: str = ""  # the DICOM tags that tell it from the others
+    copies: int = 0  # slices that were there twice
 
     @property
     def count(self) -> int:
         return len(self.slices)
 
     @property
-    def label(self) -> str:
+    def name(self) -> str:
+        """Without its number in the list and its size; safe anywhere."""
         modality = self.modality or "unknown"
-        what = f"{self.count} slices" if self.count else f"{len(self.files)} files, not images"
         name = "series" if self.series_number is None else f"series {self.series_number}"
-        return f"{self.number}: {modality} {name}, {what}"
+        return f"{modality} {name}" + (f", {self.part}" if self.part else "")
+
+    @property
+    def label(self) -> str:
+        what = f"{self.count} slices" if self.count else f"{len(self.files)} files, not images"
+        return f"{self.number}: {self.name}, {what}"
 
 
 def find_series(path: Path, modality: str | None = None) -> list[Series]:
     """All series of a file, a folder, a folder tree or a DICOMDIR; only headers are read.
+
+    A series that holds several stacks is listed as one series for each of them.
 
     ``modality`` ('ct' or 'mr') says to take grey images of other kinds as such.
     """
@@ -72,6 +83,7 @@ def find_series(path: Path, modality: str | None = None) -> list[Series]:
     found = [make_series(group, modality) for group in groups.values()]
     studies = list(dict.fromkeys(series.study for series in found))
     found.sort(key=lambda s: (studies.index(s.study), s.series_number or 0, s.key))
+    found = [part for series in found for part in _parts_of(series)]
     for number, series in enumerate(found, 1):
         series.number = number
         series.warnings += warnings
@@ -101,6 +113,11 @@ def make_series(headers: list[Header], modality: str | None) -> Series:
             except RequestError as error:
                 sentence = str(error)
         refused.append(sentence or "")
+    kept: dict[tuple[str, int], SliceImage] = {}
+    for image in series.slices:
+        kept.setdefault((image.uid or str(image.pixels.path), image.frame), image)
+    series.copies = len(series.slices) - len(kept)
+    series.slices = list(kept.values())
     if not series.slices:
         series.refusal, files = refused[0], [header.path for header in headers]
     elif refused:
@@ -108,6 +125,24 @@ def make_series(headers: list[Header], modality: str | None) -> Series:
     series.files = tuple(files)
     series.modality = _common_modality(headers, series.files) if series.slices else series.modality
     return series
+
+
+def _parts_of(series: Series) -> list[Series]:
+    """The series itself, or the stacks in it."""
+    parts = split_stacks(series.slices) if series.slices else []
+    if len(parts) < 2:
+        return [series]
+    return [
+        replace(
+            series,
+            slices=part.slices,
+            files=tuple(dict.fromkeys(image.pixels.path for image in part.slices)),
+            warnings=list(series.warnings),
+            part=part.label,
+            part_by=part.keyword,
+        )
+        for part in parts
+    ]
 
 
 def _common_modality(headers: Iterable[Header], files: tuple[Path, ...]) -> str:

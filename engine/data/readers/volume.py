@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.data.air import keep_above_air
 from engine.data.dataset import Fact, ImageDataset
 from engine.data.input_options import InputOptions
 from engine.data.orientation import Screen, usable
@@ -135,6 +136,8 @@ def volume_dataset(
     settle_pixel(dataset, described, sized, origin)
     if dataset.placements is not None:
         dataset.add_fact("orientation", "kept", origin)
+    if own is None:  # what this program wrote is read as it was written
+        keep_above_air(dataset)
     return dataset
 
 

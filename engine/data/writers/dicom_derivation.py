@@ -105,6 +105,7 @@ def _settings(settings: dict[str, Any]) -> list[str]:
         "iterations": "iterations",
         "tikhonov": "Tikhonov",
         "tv_strength": "TV strength",
+        "wavelet_strength": "wavelet strength",
     }
     said = [f"{word} {settings[key]:g}" for key, word in words.items() if _number(settings, key)]
     automatic = "rho" in settings and not (

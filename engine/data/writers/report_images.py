@@ -27,7 +27,7 @@ def images_section(
 ) -> str:
     """Figures of the first slice of the problem; differences to the reference, if there is one."""
     panes = [
-        (label, _psnr(run), physical_array(problem, run.image)[0])
+        (label, _said(run), physical_array(problem, run.image)[0])
         for label, run in runs
         if run.image is not None
     ]
@@ -81,7 +81,7 @@ def _difference(label: str, values: np.ndarray, half: float, unit: str) -> str:
 
 
 def _figure(content: bytes, label: str, caption: str) -> str:
-    words = f"<b>{escape(label)}</b>" + (f"<br>{escape(caption)}" if caption else "")
+    words = "<br>".join([f"<b>{escape(label)}</b>", *map(escape, caption.splitlines())])
     source = _data_uri(content)
     return (
         f'<figure><img src="{source}" alt="{escape(label)}"><figcaption>{words}</figcaption>'
@@ -89,11 +89,14 @@ def _figure(content: bytes, label: str, caption: str) -> str:
     )
 
 
-def _psnr(run: Run) -> str:
-    for profile, values in run.record.metrics.items():
-        if "psnr" in values:
-            return f"PSNR {values['psnr']:.2f} dB ({profile})"
-    return ""
+def _said(run: Run) -> str:
+    """PSNR and verdicts, one below the other."""
+    lines = [
+        f"PSNR {values['psnr']:.2f} dB ({profile})"
+        for profile, values in run.record.metrics.items()
+        if "psnr" in values
+    ]
+    return "\n".join([*lines[:1], *run.record.verdicts.values()])
 
 
 def _zoom(values: np.ndarray) -> int:

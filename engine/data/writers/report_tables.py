@@ -15,10 +15,16 @@ HEADINGS = {
     "ssim": "SSIM",
     "nrmse": "NRMSE",
     "hu_mae": "MAE, HU",
+    "psnr_body": "PSNR in the body, dB",
+    "ssim_body": "SSIM in the body",
+    "hu_mae_body": "MAE in the body, HU",
+    "psnr_fov": "PSNR in the field of view, dB",
+    "ssim_fov": "SSIM in the field of view",
+    "hu_mae_fov": "MAE in the field of view, HU",
     "lpips": "LPIPS",
     "lpips_dcpnpdp": "LPIPS (paper)",
 }
-LARGER_IS_BETTER = ("psnr", "ssim")
+LARGER_IS_BETTER = ("psnr", "ssim", "psnr_body", "ssim_body", "psnr_fov", "ssim_fov")
 MAX_SHOWN = 6  # of a long list of numbers
 
 
@@ -72,9 +78,12 @@ def provenance_table(bodies: Sequence[tuple[str, dict[str, Any]]], operator: dic
     entries += _priors(bodies)
     for fact in given.get("facts", []):
         entries.append((f"input: {fact['name']}", f"{fact['value']} ({fact['origin']})"))
-    known = {"name", "sha256", "slices", "intensity", "facts", "warnings"}
+    known = {"name", "sha256", "slices", "intensity", "facts", "checks", "warnings"}
     entries += [(f"input: {n}", v) for n, v in given.items() if n not in known]
-    entries += [("warning", text) for text in given.get("warnings", [])]
+    checks = given.get("checks", [])
+    entries += [(f"check: {c['name']}", f"{c['verdict']}: {c['sentence']}") for c in checks]
+    said = {c["sentence"] for c in checks}
+    entries += [("warning", text) for text in given.get("warnings", []) if text not in said]
     entries += list(_flat("operator", operator))
     rows = [
         f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>"

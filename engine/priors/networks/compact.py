@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from engine.errors import RequestError
+from engine.priors.networks.norm_silu import NormSilu
 
 CHANNELS_PER_GROUP = 8
 CHANNELS_PER_HEAD = 32
@@ -113,6 +114,21 @@ def silu(fresh: Tensor) -> Tensor:
     return F.silu(fresh, inplace=not torch.is_grad_enabled())
 
 
+def trains_on_cpu(module: nn.Module, x: Tensor) -> bool:
+    """Results are made in evaluation mode, and must not depend on how training is made fast."""
+    return module.training and torch.is_grad_enabled() and x.device.type == "cpu"
+
+
+def norm_silu(
+    norm: nn.GroupNorm, x: Tensor, gain: Tensor | None = None, shift: Tensor | None = None
+) -> Tensor:
+    """silu(norm(x) * gain + shift) for training on a CPU, gain and shift ``[B, C]``."""
+    if gain is None or shift is None:
+        gain, shift = x.new_ones(x.shape[:2]).float(), x.new_zeros(x.shape[:2]).float()
+    out: Tensor = NormSilu.apply(x, norm.weight, norm.bias, gain, shift, norm.num_groups, norm.eps)
+    return out
+
+
 class ResidualBlock(nn.Module):
     """x + conv(silu(norm(conv(silu(norm x))) * (1 + scale) + shift)), scale and shift by noise."""
 
@@ -125,6 +141,11 @@ class ResidualBlock(nn.Module):
         self.conv1 = zeroed(nn.Conv2d(channels, channels, 3, padding=1))
 
     def forward(self, x: Tensor, embedding: Tensor) -> Tensor:
+        if trains_on_cpu(self, x):
+            h = self.conv0(norm_silu(self.norm0, x))
+            with full_precision(x):
+                scale, shift = self.affine(embedding).chunk(2, dim=1)
+            return x + self.conv1(norm_silu(self.norm1, h, 1 + scale, shift))
         h = self.conv0(silu(self.norm0(x)))
         with full_precision(x):
             affine = self.affine(embedding).to(h.dtype)
@@ -255,7 +276,8 @@ class CompactUNet(nn.Module):
             h = F.pixel_shuffle(self.up[i](h), 2)
             h = self.fuse[i](torch.cat([h, skips[i]], dim=1))
             h = self.decoder[i](h, embedding)
-        h = self.head(silu(self.norm(h)))
+        h = norm_silu(self.norm, h) if trains_on_cpu(self, h) else silu(self.norm(h))
+        h = self.head(h)
         return F.pixel_shuffle(h, self.unshuffle)
 
 

@@ -14,6 +14,7 @@ from engine.data.places import check_regular
 from engine.errors import RequestError
 
 FILE_NAME = "checkpoint.pt"
+BEFORE_DECAY = "before-decay.pt"  # to continue from: a decayed network has settled
 
 
 @dataclass
@@ -43,8 +44,8 @@ class History:
         )
 
 
-def write_checkpoint(folder: Path, state: dict[str, Any]) -> None:
-    write_atomic(folder / FILE_NAME, lambda stream: torch.save(state, stream))
+def write_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    write_atomic(path, lambda stream: torch.save(state, stream))
 
 
 def read_checkpoint(folder: Path) -> dict[str, Any] | None:

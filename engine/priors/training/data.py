@@ -10,6 +10,7 @@ import hashlib
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,14 @@ from torch import Tensor
 from engine.data.atomic import write_atomic
 from engine.data.phantoms import brain_mr, ct_phantom
 from engine.errors import RequestError
-from engine.priors.training.augment import random_phase, warp
+from engine.priors.networks.compact import turned
+from engine.priors.training.augment import (
+    local_field,
+    other_contrast,
+    random_phase,
+    warp,
+)
+from engine.priors.training.scanner import AIR, add_grain, scanned
 from engine.priors.training.settings import MODALITIES, TrainingSettings
 from engine.random import make_generator
 
@@ -124,8 +132,21 @@ def fit_sigma_data(sources: list[Source], modality: str) -> float:
     return round(float(np.sqrt(np.mean(variances))), 3)
 
 
+def draw_weights(sources: list[Source], patterns: list[tuple[str, float]]) -> np.ndarray:
+    """The chance of each source: even, but for those whose name fits a pattern."""
+    for pattern, _ in patterns:
+        if not any(fnmatchcase(source.name, pattern) for source in sources):
+            raise RequestError(f"--source-weights: no source is named like '{pattern}'.")
+    weights = np.array(
+        [next((w for p, w in patterns if fnmatchcase(s.name, p)), 1.0) for s in sources]
+    )
+    if sources and not weights.any():
+        raise RequestError("--source-weights: at least one source must be drawn.")
+    return weights / max(weights.sum(), 1e-12)
+
+
 class Sampler:
-    """Batches for a step, drawn evenly over sources; the same step gives the same batch."""
+    """Batches for a step, from sources evenly or as weighted; the same step, the same batch."""
 
     def __init__(
         self, settings: TrainingSettings, sources: list[Source], phantoms: Source | None
@@ -133,6 +154,7 @@ class Sampler:
         if not sources and phantoms is None:
             raise RequestError("There is nothing to train on: name data, or phantom:ct|mr.")
         self.settings, self.sources, self.phantoms = settings, sources, phantoms
+        self.weights = draw_weights(sources, settings.weight_patterns())
         self.side = settings.crop or min(
             min(s.slices.shape[1:]) for s in [*sources, *([phantoms] if phantoms else [])]
         )
@@ -150,23 +172,34 @@ class Sampler:
         return torch.stack(images), generator
 
     def _one(self, rng: np.random.Generator) -> Tensor:
+        settings = self.settings
         image = self._pick(rng).astype(np.float32) / UNITS_PER_X
-        if self.settings.flip and rng.random() < 0.5:
+        if settings.flip and rng.random() < 0.5:
             image = image[:, ::-1]
         x = torch.from_numpy(np.ascontiguousarray(image))[None]
-        if rng.random() < self.settings.warp_share:
-            x = warp(x, self.settings.warp_deg, self.settings.warp_zoom, rng)
-        if self.settings.shift:
-            most = self.settings.shift
+        if rng.random() < settings.warp_share:
+            any_angle = settings.turn_share > 0 and rng.random() < settings.turn_share
+            turn = 180.0 if any_angle else settings.warp_deg
+            outside = AIR if settings.modality == "ct" else 0.0
+            x = warp(x, turn, settings.warp_zoom, rng, outside)
+        changed = settings.scanner_share > 0 and rng.random() < settings.scanner_share
+        if changed:
+            x = scanned(x, rng) if settings.modality == "ct" else other_contrast(x, rng)
+        if settings.grain_hu and settings.modality == "ct":
+            x = add_grain(x, settings.grain_hu / UNITS_PER_X, rng)
+        if settings.shift:
+            most = settings.shift
             x = x.roll(tuple(rng.integers(-most, most + 1, 2).tolist()), (-2, -1))
         height, width = x.shape[-2:]
         row, col = rng.integers(height - self.side + 1), rng.integers(width - self.side + 1)
-        if self.settings.modality == "mr":
+        if settings.modality == "mr":
             x = x * random_phase(height, width, rng)
+            if changed:
+                x = turned(x[None], *local_field(height, width, rng)[None, :, None].unbind(1))[0]
         return x[:, row : row + self.side, col : col + self.side]
 
     def _pick(self, rng: np.random.Generator) -> np.ndarray:
         share = self.settings.phantom_share if self.sources else 1.0
         source = self.phantoms if self.phantoms and rng.random() < share else None
-        source = source or self.sources[rng.integers(len(self.sources))]
+        source = source or self.sources[rng.choice(len(self.sources), p=self.weights)]
         return source.slices[rng.integers(len(source.slices))]

@@ -10,10 +10,13 @@ from pathlib import Path
 import torch
 
 from engine.data.atomic import write_bytes_atomic
+from engine.priors.familiarity import learn
 from engine.priors.safetensors_file import PriorHeader, save_prior
 from engine.priors.training.data import Source
 from engine.priors.training.loop import ARCHITECTURE, Trainer
+from engine.priors.training.objective import Denoising
 from engine.priors.training.report import model_card, write_loss_plot
+from engine.priors.training.validation import Validation
 
 
 @dataclass(frozen=True)
@@ -35,8 +38,21 @@ def data_sha256(sources: list[Source]) -> str:
     return digest.hexdigest()
 
 
-def export(trainer: Trainer, origin: Origin, path: Path) -> None:
-    """Write OUT.safetensors, OUT.md and OUT.png from the averaged weights."""
+def export(
+    trainer: Trainer, origin: Origin, path: Path, validation: Validation | None = None
+) -> None:
+    """Write OUT.safetensors, OUT.md and OUT.png from the averaged weights.
+
+    Of a denoiser, ``validation`` slices tell what is familiar to it.
+    """
+    known = None
+    if (
+        validation is not None
+        and len(validation.images) > 1
+        and isinstance(trainer.objective, Denoising)
+    ):
+        largest, sources = trainer.objective.sigma_range[1], len(validation.names)
+        known = learn(trainer.averaged(), validation.images, largest, sources)
     settings, objective = trainer.settings, trainer.objective
     average = trainer.average.values
     source = json.dumps([trainer.described(), trainer.data_sha256, trainer.step])
@@ -54,6 +70,7 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
             "Trained with": f"torch {torch.__version__} on {trainer.device.type}",
             **objective.facts(),
             "Standard deviation of clean pixels": f"{trainer.denoiser.sigma_data:g}",
+            **({"Familiar images": known.words()} if known else {}),
         },
     )
     header = PriorHeader(
@@ -74,6 +91,7 @@ def export(trainer: Trainer, origin: Origin, path: Path) -> None:
         description=origin.description,
         model_card=card,
         symmetric=settings.flip,
+        familiarity=known.to_dict() if known else {},
     )
     save_prior(path, header, average)
     write_bytes_atomic(path.with_suffix(".md"), card.encode())

@@ -19,7 +19,7 @@ from engine.errors import DualscopeError, RequestError
 from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
-from engine.priors.training.checkpoint import History, read_checkpoint, write_checkpoint
+from engine.priors.training.checkpoint import FILE_NAME, History, read_checkpoint, write_checkpoint
 from engine.priors.training.data import Sampler
 from engine.priors.training.grow import grow
 from engine.priors.training.loss import WeightAverage
@@ -46,7 +46,8 @@ FIXED = (
 def _comparable(settings: dict[str, Any]) -> dict[str, Any]:
     """Checkpoints older than a setting did without it; no CT network aligns phases."""
     aligned = settings["modality"] == "mr" and settings.get("align_phase", False)
-    return {"supervised": False, "shift": 0, **settings, "align_phase": aligned}
+    defaults = TrainingSettings(modality=settings["modality"]).to_dict()
+    return {"supervised": False, **defaults, **settings, "align_phase": aligned}
 
 
 @dataclass(frozen=True)
@@ -112,15 +113,16 @@ class Trainer:
         """All settings that decide the outcome."""
         return {**self.settings.to_dict(), **self.objective.to_dict()}
 
-    def save(self) -> None:
+    def save(self, name: str = FILE_NAME) -> None:
         write_checkpoint(
-            self.folder,
+            self.folder / name,
             {
                 "settings": json.dumps(self.described()),
                 "data_sha256": self.data_sha256,
                 "step": self.step,
                 "start": self.start,
                 "seconds": self.seconds,
+                "sigma_data": self.denoiser.sigma_data,
                 "denoiser": self.denoiser.state_dict(),
                 "average": self.average.values,
                 "optimizer": self.optimizer.state_dict(),
@@ -148,6 +150,8 @@ class Trainer:
     def _take(self, state: dict[str, Any], extend: bool) -> None:
         self._check_same(state, extend)
         self.denoiser.load_state_dict(state["denoiser"])
+        # what the weights were trained for, even if new data have another one
+        self.denoiser.sigma_data = float(state.get("sigma_data", self.denoiser.sigma_data))
         for name, value in self.average.values.items():
             value.copy_(state["average"][name])
         self.step, self.seconds = state["step"], state["seconds"]
@@ -184,6 +188,10 @@ class Trainer:
         by_steps = (self.step - self.start) / max(self.settings.steps - self.start, 1)
         by_time = self.seconds / 3600 / self.run.hours if self.run.hours else 0.0
         return max(by_steps, by_time)
+
+    def decays(self) -> bool:
+        """Whether the learning rate has begun to fall at the end of the schedule."""
+        return self.fraction() > 1 - self.settings.decay_share
 
     def steps(self) -> Iterator[Progress]:
         """Train until the schedule ends; yields after every step.

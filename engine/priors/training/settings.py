@@ -30,6 +30,9 @@ class TrainingSettings(Settings):
     steps: int = setting(20000, "Length of the schedule.", low=1)
     learning_rate: float = setting(5e-4, "Peak of the learning rate.", above=0, high=1)
     warmup_steps: int = setting(200, "Steps of linear rise before the cosine.", low=0)
+    decay_share: float = setting(
+        1.0, "Last part of the schedule, over which the rate falls.", above=0, high=1
+    )
     weight_decay: float = setting(0.01, "Of AdamW.", low=0)
     clip_norm: float = setting(1.0, "Longest gradient taken.", above=0)
     ema_decay: float = setting(0.999, "Decay of the weight average per step.", low=0, high=0.99999)
@@ -45,6 +48,20 @@ class TrainingSettings(Settings):
     warp_share: float = setting(0.0, "Share of samples turned and scaled.", low=0, high=1)
     warp_deg: float = setting(5.0, "Largest turn.", low=0, high=180, unit="degrees")
     warp_zoom: float = setting(0.1, "Largest change of size.", low=0, high=0.9)
+    turn_share: float = setting(0.0, "Share of those that are turned by any angle.", low=0, high=1)
+    scanner_share: float = setting(
+        0.0,
+        "Share of samples with what scanners add. CT: tables, arms, implants, contrast, a round "
+        "field of view; MR: other contrasts, coils and local phase.",
+        low=0,
+        high=1,
+    )
+    grain_hu: float = setting(
+        0.0, "CT: largest standard deviation of added grain.", low=0, high=50, unit="HU"
+    )
+    source_weights: str = setting(
+        "", "How often sources are drawn: PATTERN=WEIGHT with commas, the first that fits; else 1."
+    )
     seed: int = setting(0, "Random seed.", low=0)
     precision: str = setting(
         "auto",
@@ -55,6 +72,7 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.network_kwargs()
+        self.weight_patterns()
 
     @property
     def channels(self) -> int:
@@ -84,10 +102,28 @@ class TrainingSettings(Settings):
                 f"{option_name(name)} must be whole numbers with commas, not '{text}'."
             ) from None
 
+    def weight_patterns(self) -> list[tuple[str, float]]:
+        """Patterns of source names and how often those sources are drawn."""
+        result = []
+        for part in filter(None, self.source_weights.split(",")):
+            pattern, _, weight = part.rpartition("=")
+            try:
+                value = float(weight)
+            except ValueError:
+                value = math.nan
+            if not pattern or not (0 <= value < math.inf):
+                raise RequestError(
+                    "--source-weights must be PATTERN=WEIGHT with commas and weights from 0, "
+                    f"not '{part}'."
+                )
+            result.append((pattern, value))
+        return result
+
     def rate(self, step: int, start: int, progress: float) -> float:
-        """The learning rate: a rise over the first steps, then a cosine of ``progress``."""
+        """The learning rate: a rise over the first steps, and at the end a cosine to nothing."""
         rise = min(1.0, (step - start + 1) / (self.warmup_steps + 1))
-        return self.learning_rate * rise * (0.5 + 0.5 * math.cos(math.pi * min(progress, 1.0)))
+        decayed = min(max(1 - (1 - progress) / self.decay_share, 0.0), 1.0)
+        return self.learning_rate * rise * (0.5 + 0.5 * math.cos(math.pi * decayed))
 
 
 @dataclass(frozen=True)

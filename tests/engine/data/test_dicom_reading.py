@@ -30,7 +30,7 @@ def opened(path, **options):
 
 
 def said(dataset):
-    return " | ".join(dataset.warnings)
+    return " | ".join(dataset.notices)
 
 
 def fact(dataset, name):
@@ -46,7 +46,7 @@ def test_slices_follow_their_positions_and_not_their_names_or_numbers(tmp_path):
         assert dataset.read(number).dtype == np.float32
         assert dataset.placements[number].position == (-20.0, -30.0, 2.5 * number)
         assert float(dataset.headers(number).ImagePositionPatient[2]) == 2.5 * number
-    assert dataset.warnings == []
+    assert dataset.notices == []
     assert fact(dataset, "slice spacing").value == "2.5 mm"
 
 
@@ -85,11 +85,13 @@ def test_uneven_spacing_is_said(tmp_path):
     assert "unevenly spaced: 2 to 2.5 mm" in said(opened(tmp_path))
 
 
-def test_two_slices_in_one_place_are_kept_and_said(tmp_path):
+def test_two_slices_in_one_place_are_kept_and_block_a_run(tmp_path):
     write_series(tmp_path, [0.0, 2.0, 2.0, 4.0])
     dataset = opened(tmp_path)
     assert dataset.count == 4
-    assert "1 positions hold more than one slice (up to 2)" in said(dataset)
+    assert "1 place holds several slices (up to 2)" in said(dataset)
+    with pytest.raises(RequestError, match="no tag tells which stack"):
+        dataset.refuse_blocked()
 
 
 def test_a_file_that_is_there_twice_is_taken_once(tmp_path):

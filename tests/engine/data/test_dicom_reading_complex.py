@@ -16,7 +16,7 @@ def opened(path, **options):
 
 
 def said(dataset):
-    return " | ".join(dataset.warnings)
+    return " | ".join(dataset.notices)
 
 
 def parts(folder, kind, stored, heights=HEIGHTS, pixels=None, **tags):

@@ -83,6 +83,8 @@ def test_ct_and_mr_images_have_the_values_pydicom_gives_them():
         measured = np.ones(stored.shape, bool)
         if "PixelPaddingValue" in data:
             measured = stored != data.PixelPaddingValue
+        if dataset.modality == "CT":
+            expected[expected < -1024] = -1000
         image = dataset.read(0)
         np.testing.assert_array_equal(image[measured], expected[measured], err_msg=name_of(path))
         assert (image[~measured] == (-1000 if dataset.modality == "CT" else 0)).all()

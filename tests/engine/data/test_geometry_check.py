@@ -13,6 +13,7 @@ from engine.data.rotation_centre import estimate_offset
 from engine.data.source import open_input
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
+from engine.physics.field_of_view import field_of_view
 from engine.priors.prior import IntensityMap
 
 NOISE = 0.01
@@ -29,7 +30,8 @@ def write(folder, geometry, values, **wrong):
 def truth(geometry, dataset):
     right = replace(geometry, image_size=dataset.image_size, pixel_mm=dataset.pixel_mm[0])
     y = torch.from_numpy(files.sinogram(geometry))[None, None]
-    return 1000 * (fbp(y, right, "hann")[0, 0].numpy() / dataset.mu_water - 1)
+    mu = fbp(y, right, "hann") * field_of_view(right)
+    return 1000 * (mu[0, 0].numpy() / dataset.mu_water - 1)
 
 
 def turns(image):

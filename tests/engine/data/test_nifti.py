@@ -51,7 +51,17 @@ def test_identity_like_axial_is_shown_radiologically(tmp_path):
 def test_slope_and_intercept_apply_and_zero_slope_does_not(tmp_path):
     for slope, inter, expected in ((2.5, -1024.0, 2.5 * VOLUME - 1024), (0.0, 9.0, VOLUME)):
         path = write_nifti(tmp_path / "a.nii", VOLUME, np.eye(4), slope=slope, inter=inter)
-        np.testing.assert_array_equal(open_nifti(path, HU).read(1), expected[:, :, 1].T)
+        shown = open_nifti(path, InputOptions(modality="mr")).read(1)
+        np.testing.assert_array_equal(shown, expected[:, :, 1].T)
+
+
+def test_less_than_air_in_a_ct_volume_is_air_and_said_when_it_is_read(tmp_path):
+    volume = VOLUME.copy()
+    volume[0, 0, 1] = -3024
+    dataset = open_nifti(write_nifti(tmp_path / "a.nii", volume, np.eye(4)), HU)
+    assert dataset.read(1).min() >= -1024
+    assert (dataset.read(1) == -1000).sum() == 1
+    assert "down to -3024" in dataset.notices[-1]
 
 
 def test_units_of_length_become_millimetres(tmp_path):

@@ -12,6 +12,7 @@ from engine.data.input_options import InputOptions
 from engine.data.sinogram import GeometryNeeded, SinogramDataset
 from engine.data.source import open_input
 from engine.physics.fbp import fbp
+from engine.physics.field_of_view import field_of_view
 from engine.physics.units import MU_WATER_PER_MM
 
 
@@ -22,10 +23,10 @@ def open_file(path, **options):
 
 
 def direct_image(geometry, dataset):
-    """FBP of the exact line integrals on the dataset's image grid, in 1 / mm."""
+    """FBP of the exact line integrals in the circle of the dataset's image grid, in 1 / mm."""
     target = replace(geometry, image_size=dataset.image_size, pixel_mm=dataset.pixel_mm[0])
     y = torch.from_numpy(files.sinogram(geometry))[None, None]
-    return fbp(y, target, "hann")[0, 0].numpy()
+    return (fbp(y, target, "hann") * field_of_view(target))[0, 0].numpy()
 
 
 def assert_same_image(dataset, geometry, slice_number=None, tolerance=0.01):

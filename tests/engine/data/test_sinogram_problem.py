@@ -12,6 +12,8 @@ from engine.data.input_options import InputOptions
 from engine.data.source import open_input
 from engine.data.view_selection import select_views
 from engine.errors import RequestError
+from engine.job import Job, make_run, prepare
+from engine.physics.field_of_view import field_of_view, field_of_view_mm
 from engine.priors.prior import IntensityMap
 
 INTENSITY = IntensityMap("hu", 800.0, 100.0)
@@ -192,3 +194,70 @@ def test_uneven_views_are_never_counted_twice():
     angles = np.deg2rad(np.sort(np.random.default_rng(0).random(40)) ** 2 * 180)
     for views in (5, 17, 39):
         assert np.unique(select_views(angles, views=views)).size == views
+
+
+# -- the field of view ----------------------------------------------------------------------------
+
+
+def air_outside(dataset, image, radius_mm):
+    """The values outside the circle, in HU."""
+    rows, columns = dataset.image_size
+    pixel = dataset.pixel_mm[0]
+    y, x = (((np.arange(n) - (n - 1) / 2) * pixel) for n in (rows, columns))
+    return image[np.hypot(x[None, :], y[:, None]) > radius_mm]
+
+
+@pytest.mark.parametrize("thinned", [{}, {"views": 30}])
+def test_outside_the_field_of_view_a_full_scan_shows_air(fan_file, thinned):
+    dataset = open_file(fan_file)
+    radius = 150 * np.sin(np.arctan(80 / 300))
+    problem = dataset.problem([0], thinned, INTENSITY, 0)
+    image = problem.physical(problem.operator.pseudo_inverse(problem.measurement))[0, 0].numpy()
+    corners = air_outside(dataset, image, radius)
+    assert corners.size > 0.15 * image.size
+    np.testing.assert_allclose(corners, -1000, atol=0.01)
+    np.testing.assert_allclose(air_outside(dataset, dataset.preview(0), radius), -1000, atol=0.01)
+    centre = image[len(image) // 2 - 4 :, :][:8, 20:28]
+    assert centre.mean() > -500  # the object is still there
+    seen = problem.operator.support()
+    assert seen.shape == (1, 1, *dataset.image_size)
+    assert float(seen.mean()) == pytest.approx(np.pi / 4, abs=0.02)
+
+
+def test_of_a_short_arc_only_what_no_view_sees_is_air(fan_file):
+    dataset = open_file(fan_file)
+    problem = dataset.problem([0], {"angular_range": 60.0}, INTENSITY, 0)
+    seen = problem.operator.support()
+    assert float(seen.mean()) > 0.9  # more than the circle
+    image = problem.physical(problem.operator.pseudo_inverse(problem.measurement))
+    np.testing.assert_allclose(image[seen == 0].numpy(), -1000, atol=0.01)
+
+
+def test_a_detector_shifted_on_purpose_sees_the_wide_circle_in_a_full_turn():
+    half_fan = files.scan("fan", 120, 360.0, offset_bins=30.0)
+    half_fan = replace(half_fan, image_size=(64, 64), pixel_mm=2.0)
+    part = replace(half_fan, angles_rad=half_fan.angles_rad[:30])
+    wide, narrow = field_of_view_mm(half_fan), field_of_view_mm(part)
+    assert wide == pytest.approx(150 * np.sin(np.arctan(140 / 300)))
+    assert narrow == pytest.approx(150 * np.sin(np.arctan(20 / 300)))
+    share = np.pi * (wide / 128) ** 2  # of the square
+    assert float(field_of_view(half_fan).mean()) == pytest.approx(share, abs=0.01)
+
+
+def test_fbp_of_a_measured_scan_and_its_run_build_no_matrix(fan_file, monkeypatch):
+    build = MatrixCache.get
+
+    def refuse(cache, geometry, *more):
+        if geometry.detectors < FAN.detectors:  # the geometry check's coarse copy of the scan
+            return build(cache, geometry, *more)
+        raise AssertionError("a matrix was asked for")
+
+    monkeypatch.setattr(MatrixCache, "get", refuse)
+    prepared = prepare(Job(str(fan_file), solver="fbp"))
+    run = make_run(prepared)
+    for _ in run:
+        pass
+    assert run.image is not None
+    assert run.record.history[0]["residual_x"] > 0
+    with pytest.raises(AssertionError, match="matrix"):
+        prepared.problem.residual(run.image)

@@ -14,6 +14,7 @@ from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
+from engine.physics.system_matrix import check_budget
 
 CACHE = MatrixCache(None)
 
@@ -197,3 +198,57 @@ def test_cuda_gives_the_same_numbers():
 def test_building_warns_nobody(recwarn):
     CTOperator(CTGeometry.sparse_view(3, size=9), cache=MatrixCache(None))
     assert len(recwarn) == 0
+
+
+# -- without a matrix ------------------------------------------------------------------------------
+
+
+class NoMatrix(MatrixCache):
+    """A cache that is never to be asked."""
+
+    def __init__(self):
+        super().__init__(None)
+
+    def get(self, *_):
+        raise AssertionError("a matrix was asked for")
+
+
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.float32, 1e-6), (torch.float64, 1e-14)])
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_once_gives_the_projections_of_the_matrix(name, dtype, bound):
+    A = operator(GEOMETRIES[name], dtype)
+    x = torch.randn(2, *A.image_shape, dtype=dtype, generator=torch.Generator().manual_seed(2))
+    y = A.forward(x)
+    once = A.forward_once(x)
+    assert once.shape == y.shape
+    assert (once - y).norm() <= bound * y.norm()
+
+
+@pytest.mark.parametrize("name", GEOMETRIES)
+def test_the_closed_form_of_the_ray_lengths_is_the_projection_of_ones(name):
+    A = operator(GEOMETRIES[name], torch.float64)
+    ones = torch.ones(1, *A.image_shape, dtype=torch.float64)
+    torch.testing.assert_close(A.ray_lengths(), A.forward(ones), rtol=1e-12, atol=1e-10)
+
+
+def test_fbp_projections_once_and_ray_lengths_build_no_matrix():
+    A = CTOperator(CTGeometry.sparse_view(12, size=32, kind="fan"), cache=NoMatrix())
+    y = A.forward_once(torch.rand(1, 1, 32, 32))
+    assert A.pseudo_inverse(y).shape == (1, 1, 32, 32)
+    assert A.ray_lengths().shape == y.shape
+    assert A.to("cpu").describe()["kind"] == "ct"
+    with pytest.raises(AssertionError, match="a matrix"):
+        A.forward(torch.rand(1, 1, 32, 32))
+
+
+def test_fbp_works_where_a_matrix_would_be_refused(monkeypatch):
+    """A hundred times less memory than the matrix is allowed."""
+    monkeypatch.setattr("engine.physics.system_matrix.DEFAULT_BUDGET_BYTES", 10_000)
+    geometry = CTGeometry.sparse_view(12, size=32)
+    A = CTOperator(geometry, cache=MatrixCache(None))
+    y = A.forward_once(torch.ones(1, 1, 32, 32))
+    assert A.pseudo_inverse(y)[0, 0, 12:20, 12:20].mean() == pytest.approx(1.0, abs=0.1)
+    with pytest.raises(Exception, match="system matrix"):
+        check_budget(geometry, "float32")
+    with pytest.raises(Exception, match="FBP needs none"):
+        A.adjoint(y)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.errors import RequestError
-from engine.priors.networks import build_network
+from engine.priors.networks import build_network, norm_silu
 from engine.priors.networks.compact import (
     CompactUNet,
     check_kwargs,
@@ -75,7 +75,7 @@ def test_the_noise_level_changes_the_output():
 @pytest.mark.parametrize("attention", [[], [1]])
 def test_attention_sees_the_whole_image(attention):
     """Group norms are taken out: their statistics would couple all pixels, but only weakly."""
-    network = tiny(attention=attention)
+    network = tiny(attention=attention).eval()
     for module in list(network.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, torch.nn.GroupNorm):
@@ -169,3 +169,40 @@ def test_alignment_is_for_complex_images_only():
     with pytest.raises(RequestError, match="align_phase"):
         check_kwargs({**TINY, "align_phase": True})
     check_kwargs({**TINY, "channels": 2, "align_phase": True})
+
+
+@pytest.mark.parametrize("channels_last", [True, False])
+def test_training_has_the_gradients_of_the_plain_operations(channels_last):
+    """In evaluation mode the network is made of separate operations: the reference."""
+    network, x = tiny(), torch.randn(3, 1, 32, 48)
+    for parameter in network.parameters():  # far from the symmetric numbers of a new norm
+        parameter.data += 0.1 * torch.randn_like(parameter)
+    if channels_last:
+        network = network.to(memory_format=torch.channels_last)
+    levels, results = torch.tensor([-1.0, 0.0, 0.5]), []
+    for mode in (True, False):
+        network.train(mode).zero_grad()
+        image = x.clone().requires_grad_()
+        out = network(image, levels)
+        (out * torch.linspace(-1, 1, out.numel()).reshape(out.shape)).sum().backward()
+        results.append([out.detach(), image.grad, *(p.grad for p in network.parameters())])
+    for fast, plain in zip(*results, strict=True):
+        assert (fast - plain).norm() <= 1e-4 * plain.norm() + 1e-6
+
+
+def test_the_gradient_of_a_normalised_map_is_right_when_it_is_worked_on_in_parts(monkeypatch):
+    monkeypatch.setattr(norm_silu, "NUMBERS_AT_ONCE", 1)
+    torch.manual_seed(0)
+    shapes = [(3, 16, 4, 5), (16,), (16,), (3, 16), (3, 16)]
+    inputs = [torch.randn(s, dtype=torch.float64, requires_grad=True) for s in shapes]
+    single = [t.detach().float().requires_grad_() for t in inputs]
+    out = norm_silu.NormSilu.apply(*single, 2, 1e-5)
+    x, weight, bias, gain, shift = inputs
+    h = torch.nn.functional.group_norm(x, 2, weight, bias, 1e-5)
+    plain = torch.nn.functional.silu(h * gain[..., None, None] + shift[..., None, None])
+    direction = torch.randn_like(plain)
+    out.backward(direction.float())
+    plain.backward(direction)
+    torch.testing.assert_close(out.double(), plain, rtol=1e-4, atol=1e-5)
+    for fast, exact in zip(single, inputs, strict=True):
+        torch.testing.assert_close(fast.grad.double(), exact.grad, rtol=1e-3, atol=1e-5)

@@ -104,7 +104,7 @@ def test_without_metadata_it_says_how_to_import(tmp_path):
         load_prior_file(path)
 
 
-OPTIONAL = ("model_card", "symmetric")
+OPTIONAL = ("model_card", "symmetric", "familiarity")
 KWARGS = HEADER.architecture_kwargs
 
 
@@ -137,6 +137,8 @@ KWARGS = HEADER.architecture_kwargs
         ("intensity", '{"kind": "hu", "scale": "1", "offset": 0}'),
         ("intensity", '{"kind": ["hu"], "scale": 1, "offset": 0}'),
         ("native_size", "-5"),
+        ("familiarity", "[]"),
+        ("familiarity", '{"sd": [1e999]}'),
         ("native_size", "1e9"),
         ("description", "x" * 300_000),
     ],

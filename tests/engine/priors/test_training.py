@@ -140,6 +140,20 @@ def test_the_learning_rate_rises_and_then_falls_to_nothing():
     assert settings.rate(999, 0, 1.0) == 0
 
 
+def test_the_rate_can_stay_until_the_last_part_of_the_schedule():
+    settings = TrainingSettings(**{**TINY, "decay_share": 0.2, "learning_rate": 1e-3})
+    assert settings.rate(500, 0, 0.79) == pytest.approx(1e-3)
+    assert settings.rate(500, 0, 0.9) == pytest.approx(5e-4)
+    assert settings.rate(500, 0, 1.0) == 0
+
+
+def test_the_fast_training_path_has_the_loss_curve_of_the_plain_one(tmp_path):
+    """In evaluation mode the network is made of separate operations."""
+    fast, plain = make_trainer(tmp_path / "fast"), make_trainer(tmp_path / "plain")
+    plain.denoiser.eval()
+    assert advance(fast, 12) == pytest.approx(advance(plain, 12), rel=1e-3)
+
+
 # -- resuming
 
 
@@ -180,6 +194,16 @@ def test_a_run_can_be_extended_but_not_to_another_network(tmp_path):
     assert len(list(longer.steps())) == 5
     with pytest.raises(RequestError, match="--widths"):
         make_trainer(tmp_path, widths="32,64").resume(extend=True)
+
+
+def test_an_extended_run_keeps_the_scale_its_weights_were_trained_for(tmp_path):
+    first = make_trainer(tmp_path)
+    advance(first, 1)
+    first.denoiser.sigma_data = 0.25
+    first.save()
+    other = make_trainer(tmp_path, learning_rate=1e-4)
+    other.resume(extend=True)
+    assert other.denoiser.sigma_data == other.averaged().sigma_data == 0.25
 
 
 @pytest.mark.parametrize("content", [b"", b"cos\nsystem\n(S'true'\ntR.", b"PK\x03\x04 no zip"])
@@ -266,9 +290,22 @@ def test_the_command_writes_a_prior_a_card_and_a_plot(tmp_path, modality):
     assert prior(torch.zeros(1, prior.info.channels, 50, 50), 0.5).shape[-1] == 50
     card = (tmp_path / "out.md").read_text()
     assert "| 0.1 |" in card
+    assert prior.info.details["familiarity"]["slices"] == 4
+    assert "| Familiar images | measured on 4 slices of 1 sources" in card
     assert "after step 12" in card
     with Image.open(tmp_path / "out.png") as plot:
         assert plot.size == (900, 480)
+
+
+def test_the_state_before_the_rate_falls_is_kept_to_continue_from(tmp_path):
+    arguments = command(tmp_path, "--decay-share=0.5")
+    assert run_command(arguments) == 0
+    folder = tmp_path / "out.training"
+    kept = torch.load(folder / "before-decay.pt", weights_only=True)
+    assert kept["step"] == 11  # the first step whose successor has a lower rate
+    (folder / "before-decay.pt").replace(folder / "checkpoint.pt")
+    assert run_command([*arguments, "--extend", "--steps=24"]) == 0
+    assert torch.load(folder / "checkpoint.pt", weights_only=True)["step"] == 24
 
 
 def test_the_command_refuses_validation_data_in_training(tmp_path):

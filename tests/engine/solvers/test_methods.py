@@ -1,5 +1,6 @@
 """Each method against an independent statement of its update."""
 
+import dataclasses
 import math
 
 import pytest
@@ -11,11 +12,9 @@ from engine.random import make_generator
 from engine.solvers.catalogue import parse_variant
 from engine.solvers.classical import (
     SIRT,
-    TV,
     CGTikhonov,
-    IterationSettings,
+    StoppingSettings,
     TikhonovSettings,
-    TVSettings,
 )
 from engine.solvers.daps import Daps
 from engine.solvers.data_step import AUTO_RHO_SHARE, DataStep, DataStepSettings
@@ -24,6 +23,7 @@ from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
 from engine.solvers.schedule import karras_sigmas
+from engine.solvers.sparse import TV, TVSettings
 
 EXACT = {"cg_iterations": 80, "cg_tolerance": 1e-14}
 
@@ -160,12 +160,44 @@ def test_sirt_is_its_formula_and_fits_the_data():
     problem.operator.matrix = problem.operator.matrix.abs()  # rays have positive lengths
     problem.measurement = problem.operator.forward(problem.reference)
     a, y = problem.operator.matrix, problem.measurement.flatten()
-    its = all_of(SIRT(), problem, None, IterationSettings(iterations=400))
+    its = all_of(SIRT(), problem, None, StoppingSettings(iterations=400))
     x = torch.zeros(a.shape[1], dtype=a.dtype)
     for _ in range(3):
         x = x + (a.T @ ((y - a @ x) / a.sum(1))) / a.sum(0)
     assert relative(its[2].image.flatten(), x) < 1e-10
     assert float(its[-1].residual_x) < 0.1 * float(its[0].residual_x)
+
+
+@pytest.mark.parametrize("solver", [SIRT(), CGTikhonov()], ids=["sirt", "cg"])
+def test_the_iteration_ends_where_the_residual_is_the_noise(solver):
+    """Each slice by itself, and where the noise is not known never."""
+    problem = dense_problem(rows=60, batch=3)
+    problem.operator.matrix = problem.operator.matrix.abs()
+    clean = problem.operator.forward(problem.reference)
+    sigma = torch.tensor([0.2, 0.02, 0.0], dtype=torch.float64).view(-1, 1, 1, 1)
+    noise = torch.randn(clean.shape, generator=make_generator(4), dtype=torch.float64)
+    problem.measurement, problem.noise_sigma = clean + sigma * noise, sigma
+    settings = solver.settings_class(iterations=300)
+    its = all_of(solver, problem, None, settings)
+    reduced = problem.residual(its[-1].image).square().mean((1, 2, 3)) / sigma.flatten() ** 2
+    assert float(reduced[0]) == pytest.approx(1, abs=1e-6)
+    known = all_of(solver, only_first(problem), None, settings)
+    assert known[-1].k == known[-1].K < 300
+    assert known[-1].note.startswith(f"Stopped after {known[-1].k} iterations")
+    assert relative(known[-1].image, its[-1].image[:1]) < 1e-9
+    never = all_of(solver, only_first(problem), None, solver.settings_class(stop_at_noise=False))
+    assert (never[-1].k, never[-1].note) == (200, "")
+    assert float(never[-1].residual_x) < float(known[-1].residual_x)
+
+
+def only_first(problem):
+    return dataclasses.replace(
+        problem,
+        measurement=problem.measurement[:1],
+        reference=problem.reference[:1],
+        noise_sigma=problem.noise_sigma[:1],
+        slices=(0,),
+    )
 
 
 def test_tv_solution_satisfies_its_optimality_condition():
@@ -174,7 +206,7 @@ def test_tv_solution_satisfies_its_optimality_condition():
 
     problem = dense_problem(rows=80, size=8)
     strength = 0.01
-    settings = TVSettings(iterations=600, tv_strength=strength, tv_inner=50)
+    settings = TVSettings(iterations=600, tv_strength=strength, tv_inner=50, tv_method="fista")
     x = all_of(TV(), problem, None, settings)[-1].image
     penalty = strength * problem.operator.norm() ** 2
     p = -problem.operator.adjoint(problem.residual(x)) / penalty

@@ -132,3 +132,42 @@ def test_a_record_without_a_result_and_one_without_names_say_so(record, capsys):
     assert verify(capsys, "--input", "disc.npy")[0] == 0
     change(record, history=[])
     assert "holds no result" in refused(capsys)
+
+
+@pytest.mark.parametrize(
+    ("solver", "added"),
+    [
+        ("tv", ("tv_method", "tolerance")),
+        ("cg", ("stop_at_noise",)),
+        ("sirt", ("stop_at_noise",)),
+    ],
+)
+def test_a_record_older_than_a_setting_is_made_again_as_it_was(
+    tmp_path, monkeypatch, capsys, solver, added
+):
+    """What was recorded before methods knew the noise: all settings but those added since."""
+    monkeypatch.chdir(tmp_path)
+    save_disc(Path("disc.npy"))
+    options = ["--unit", "hu", "--views", "9", "--photons", "1e3", "--iterations", "30", "--quiet"]
+    options += {"tv": ["--tv-method", "fista"]}.get(solver, ["--stop-at-noise", "off"])
+    options += ["--solver", solver]
+    assert main(["reconstruct", "disc.npy", *options, "--record", "r.json"]) == 0
+    body = json.loads(Path("r.json").read_text())
+    for name in added:
+        del body["job"]["settings"][name]
+    assert len(body["history"]) == 30
+    Path("r.json").write_text(json.dumps(body))
+    assert verify(capsys) == (0, "The bits match.\n")
+
+
+def test_a_run_that_ends_at_the_noise_says_so_and_is_made_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save_disc(Path("disc.npy"))
+    options = ["--unit", "hu", "--views", "9", "--photons", "1e3", "--solver", "cg", "--quiet"]
+    assert main(["reconstruct", "disc.npy", *options, "--record", "r.json"]) == 0
+    kept = RunRecord.read(Path("r.json"))
+    assert "that of the noise" in kept.verdicts["convergence"]
+    assert len(kept.history) < 100
+    assert verify(capsys) == (0, "The bits match.\n")
+    assert main(["reconstruct", "--resume", "r.json", "--quiet", "-o", "o.npy"]) == 0
+    assert RunRecord.read(Path("r.json")).verdicts == kept.verdicts

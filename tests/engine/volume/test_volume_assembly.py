@@ -50,13 +50,12 @@ def test_every_export_holds_the_same_volume(tmp_path, made):
     for name, tolerance in (("o.nii.gz", 0), ("o.h5", 1e-3), ("series", 0.51)):
         opened = open_input(str(tmp_path / name))
         assert len(opened) == 12
-        order = (
-            range(12)
-            if np.abs(opened.preview(0) - volume.values[0]).max() < 1
-            else range(11, -1, -1)
-        )
+        wanted = volume.values
+        if name == "series":  # what DICOM images have below air is air when they are opened
+            wanted = np.where(np.round(wanted) < -1024, -1000, wanted)
+        order = range(12) if np.abs(opened.preview(0) - wanted[0]).max() < 1 else range(11, -1, -1)
         for n, m in enumerate(order):
-            assert np.abs(opened.preview(n) - volume.values[m]).max() <= tolerance
+            assert np.abs(opened.preview(n) - wanted[m]).max() <= tolerance
 
 
 def test_mr_slices_keep_their_own_scale(tmp_path):

@@ -1,0 +1,96 @@
+"""What was looked at before a run: one line for each check, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+
+from app.forms.labels import on_screen
+from app.forms.rows import SentenceLabel
+from app.layouts import empty_layout
+from app.theme import VERDICTS, is_dark
+from app.tips import plain_tip
+from engine.data.input_options import InputOptions
+
+if TYPE_CHECKING:
+    from engine.data.dataset import Check, Fact
+
+NAMES = tuple(InputOptions.__dataclass_fields__)
+# the worst first: a mark of its own shape, and a word
+MARKS: Final = {"blocking": "✖", "doubtful": "⚠", "corrected": "↻", "good": "✓"}
+WORDS: Final = {"blocking": "blocks a run", "doubtful": "doubtful", "corrected": "corrected"}
+
+
+class ChecksList(QWidget):
+    """What is good has a short line; everything else says its sentence, and the tip what to do."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Checks before a run")
+        self.grid = QGridLayout()
+        self.grid.setHorizontalSpacing(8)
+        self.grid.setVerticalSpacing(4)
+        self.grid.setColumnStretch(1, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 0, 0, 0)
+        column.addLayout(self.grid)
+        column.addStretch(1)
+        self._checks: tuple[Check, ...] = ()
+        self._marks: list[tuple[QLabel, str]] = []
+
+    @property
+    def has_news(self) -> bool:
+        """Whether a check says more than that all is well."""
+        return any(check.verdict != "good" for check in self._checks)
+
+    @property
+    def summary(self) -> str:
+        """Such as '1 doubtful, 2 corrected'; what is good counts only when everything is."""
+        verdicts = [check.verdict for check in self._checks]
+        news = [name for name in MARKS if name in verdicts and name != "good"]
+        counts = ((verdicts.count(name), name) for name in news or verdicts[:1])
+        return ", ".join(f"{count} {name}" for count, name in counts)
+
+    def show_checks(self, checks: Sequence[Check], facts: Iterable[Fact] = ()) -> None:
+        """``facts`` are shown below, as what they are."""
+        empty_layout(self.grid)
+        order = list(MARKS)
+        self._checks = tuple(sorted(checks, key=lambda check: order.index(check.verdict)))
+        self._marks = []
+        for check in self._checks:
+            sentence = on_screen(check.sentence, NAMES)
+            name = check.name[:1].upper() + check.name[1:]
+            words = name
+            if check.verdict != "good":
+                words = f"{name}, {WORDS[check.verdict]}: {sentence}"
+            tip = on_screen(check.fix, NAMES) if check.verdict != "good" else sentence
+            self._add(MARKS[check.verdict], words, tip or sentence, check.verdict)
+        for fact in facts:
+            name = fact.name[:1].upper() + fact.name[1:]
+            self._add("•", f"{name}: {fact.value}", f"From: {fact.origin}.", "")
+        self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+
+    def _add(self, mark: str, words: str, tip: str, verdict: str) -> None:
+        shape, line = QLabel(mark), SentenceLabel(self)
+        shape.setAccessibleName(verdict or "known")
+        line.say(words)
+        line.setAccessibleName(f"{verdict}: {words}" if verdict else words)
+        row = len(self._marks)
+        for column, label in enumerate((shape, line)):
+            label.setToolTip(plain_tip(tip))
+            self.grid.addWidget(label, row, column, Qt.AlignmentFlag.AlignTop)
+        self._marks.append((shape, verdict))
+
+    def _colour(self) -> None:
+        dark = is_dark(self.palette())
+        for label, verdict in self._marks:
+            if verdict:
+                label.setStyleSheet(f"color: {VERDICTS[verdict][dark]}; font-weight: bold")

@@ -1,0 +1,109 @@
+"""Runs with a known noise level end where the image fits as well as the noise allows."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers import dense_problem
+
+from engine.data.input_options import InputOptions
+from engine.data.source import open_input
+from engine.priors.air import with_air
+from engine.priors.catalogue import load_prior
+from engine.random import make_generator
+from engine.solvers.catalogue import find_solver
+from engine.solvers.data_step import DataStep, DataStepSettings
+
+NOISE = 0.05
+
+
+def chi2(problem, image):
+    return problem.reduced_chi2(problem.residual(image))
+
+
+def test_the_true_image_has_a_reduced_chi_square_of_one():
+    problem = dense_problem(rows=4000, noise=NOISE, batch=3)
+    assert chi2(problem, problem.reference).tolist() == pytest.approx([1, 1, 1], abs=0.1)
+    weights = torch.rand_like(problem.measurement) + 0.5
+    noisier = (
+        problem.operator.forward(problem.reference)
+        + (problem.measurement - problem.operator.forward(problem.reference)) / weights.sqrt()
+    )
+    weighted = replace(problem, measurement=noisier, weights=weights)
+    assert torch.allclose(chi2(weighted, problem.reference), chi2(problem, problem.reference))
+    assert chi2(replace(problem, noise_sigma=0.0), problem.reference).tolist() == [0, 0, 0]
+
+
+def test_rays_without_weight_and_samples_that_were_not_measured_do_not_count():
+    problem = dense_problem(rows=4000, noise=NOISE)
+    weights = torch.ones_like(problem.measurement)
+    weights[..., ::2] = 0
+    broken = problem.measurement.clone()
+    broken[..., ::2] = 1e6
+    half = replace(problem, measurement=broken, weights=weights)
+    assert float(chi2(half, problem.reference)) == pytest.approx(1, abs=0.1)
+
+
+def test_an_image_that_fits_the_noise_makes_the_measurement_trusted_less_and_back_again():
+    problem = dense_problem(rows=400, noise=NOISE, batch=2)
+    step = DataStep(problem, DataStepSettings())
+    start = step.rho(0.1)
+    noise = problem.measurement - problem.operator.forward(problem.reference)
+    scale = torch.tensor([0.5, 1.0]).double().view(2, 1, 1, 1)  # the first slice overfits
+    step.learn(scale * noise)
+    grown = step.rho(0.1) / start
+    assert float(grown[0]) > 2
+    assert float(grown[1]) < 1.3
+    for _ in range(20):
+        step.learn(2 * noise)
+    assert torch.allclose(step.rho(0.1), start, rtol=1e-6)  # never more than its noise says
+
+
+def test_the_rule_is_off_with_a_rho_of_ones_own_without_noise_and_on_request():
+    problem = dense_problem(noise=NOISE)
+    for settings in ({"rho": 0.1}, {"rho_over_sigma2": 0.1}, {"discrepancy": False}):
+        step = DataStep(problem, DataStepSettings(**settings))
+        rho = step.rho(0.1)
+        step.learn(torch.zeros_like(problem.measurement) + 1e-6)
+        assert step.rho(0.1) == rho
+    assert not DataStep(replace(problem, noise_sigma=0.0), DataStepSettings()).meets_noise
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.002])
+def test_a_data_step_at_the_noise_leaves_a_residual_as_large_as_the_noise(sigma):
+    problem = dense_problem(rows=400, noise=NOISE, batch=2)
+    v = problem.reference + torch.tensor([0.2, 1.0]).double().view(2, 1, 1, 1)
+    step = DataStep(problem, DataStepSettings(cg_iterations=40))
+    x = step.at_the_noise(v, sigma)
+    assert chi2(problem, x).tolist() == pytest.approx([1, 1], abs=0.1)
+
+
+def test_what_the_rule_has_learnt_is_part_of_the_state():
+    problem = dense_problem(noise=NOISE)
+    step = DataStep(problem, DataStepSettings())
+    step.learn(0.3 * NOISE * torch.ones_like(problem.measurement))
+    again = DataStep(problem, DataStepSettings(), step.state)
+    assert torch.equal(again.rho(0.1), step.rho(0.1))
+    assert float(again.rho(0.1) / DataStep(problem, DataStepSettings()).rho(0.1)) > 1
+
+
+@pytest.mark.parametrize("method", ["dc-pnpdp", "diffpir"])
+@pytest.mark.parametrize(
+    ("scan", "asked"),
+    [
+        ("demo:ct", {"views": 60, "photons": 1e5}),
+        ("demo:ct", {"views": 30, "photons": 1e4, "angular_range": 120.0}),
+        ("demo:mri", {"acceleration": 4.0, "kspace_noise": 0.05}),
+        ("demo:mri", {"acceleration": 4.0, "kspace_noise": 0.03, "coils": 4}),
+    ],
+)
+def test_runs_of_every_modality_end_with_a_reduced_chi_square_near_one(method, scan, asked):
+    dataset = open_input(scan, InputOptions(size=128))
+    prior = load_prior("auto", dataset.modality, False)
+    problem = dataset.problem([0], asked, prior.info.intensity, 0)
+    solver = find_solver(method)
+    more = {"sigma_max": 0.5} if dataset.modality == "MR" else {}
+    settings = solver.settings_class.pick({"nfe": 40, **more})
+    with torch.no_grad():
+        *_, last = solver.iterate(problem, with_air(prior, problem), settings, [make_generator(0)])
+    assert 0.85 < float(chi2(problem, last.image)) < 1.15

@@ -1,0 +1,145 @@
+"""What is said about a result: true, short, and without touching the result."""
+
+import json
+
+import pytest
+import torch
+from helpers import FunctionPrior, dense_problem
+
+from engine import verdicts as module
+from engine.data.record import Checkpoint, RunRecord
+from engine.errors import DualscopeError
+from engine.priors.familiarity import Familiarity
+from engine.run import Run, RunControl
+from engine.solvers.classical import CGTikhonov
+from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.trust.certificate import certify
+from engine.verdicts import LIKE, NOISE, UNLIKE, doubts_prior, noise_sentence, verdicts
+
+LEVEL = {"low": (-90.0, -90.0), "high": (90.0, 90.0), "slices": 20, "sources": 3}
+
+
+def prior(expected_db):
+    """A denoiser that is usually ``expected_db`` worse than thresholding."""
+    made = FunctionPrior(lambda x, sigma: x / (1 + sigma**2))
+    known = Familiarity(((expected_db, 0.0, 0.0),) * 4, (1.0,) * 4, **LEVEL)
+    made.info.details["familiarity"] = known.to_dict()
+    return made
+
+
+def run(denoiser, path=None, control=None, **values):
+    problem = dense_problem(rows=150, size=12, batch=2, noise=0.1)
+    return Run(
+        problem,
+        DcPnpdp(),
+        DcPnpdp.settings_class(nfe=8, **values),
+        denoiser,
+        record_path=path,
+        checkpoint_seconds=0,
+        control=control,
+    )
+
+
+def finish(made):
+    for _ in made:
+        pass
+    return made
+
+
+def test_a_finished_run_says_whether_its_prior_knows_the_image(tmp_path):
+    foreign = finish(run(prior(-100.0), tmp_path / "run.json"))
+    assert foreign.record.verdicts["prior"].startswith(UNLIKE)
+    assert "prefer TV" in foreign.record.verdicts["prior"]
+    assert doubts_prior(foreign.record.verdicts)
+    body = json.loads((tmp_path / "run.json").read_text())
+    assert body["verdicts"] == foreign.record.verdicts
+    familiar = finish(run(prior(100.0)))
+    assert familiar.record.verdicts["prior"] == f"{LIKE}."
+    assert not doubts_prior(familiar.record.verdicts)
+
+
+def test_verdicts_do_not_change_the_bits_of_the_result(monkeypatch):
+    looked = finish(run(prior(-100.0)))
+    state = torch.random.get_rng_state()
+    monkeypatch.setattr("engine.run.verdicts", lambda *rest: {})
+    plain = finish(run(prior(-100.0)))
+    assert plain.record.verdicts == {}
+    assert looked.record.result_sha256 == plain.record.result_sha256
+    assert torch.equal(torch.random.get_rng_state(), state)
+    for a, b in zip(looked.generators, plain.generators, strict=True):
+        assert torch.equal(a.get_state(), b.get_state())
+
+
+def test_a_resumed_run_says_the_same_as_an_uninterrupted_one(tmp_path):
+    whole = finish(run(prior(-100.0)))
+    path, control = tmp_path / "run.json", RunControl()
+    first = run(prior(-100.0), path, control)
+    for iteration in first:
+        if iteration.k == 3:
+            control.cancel()
+    assert first.record.verdicts == {}  # a cancelled run has no result to judge
+    second = run(prior(-100.0), path)
+    second.record = RunRecord.read(path)
+    second.resume_from(Checkpoint.read(Checkpoint.path_beside(path)))
+    finish(second)
+    assert torch.equal(second.image, whole.image)
+    assert second.record.verdicts == whole.record.verdicts
+
+
+def test_a_run_finished_early_is_judged_too():
+    control = RunControl()
+    made = run(prior(-100.0), control=control)
+    for iteration in made:
+        if iteration.k == 3:
+            control.finish()
+    assert set(made.record.verdicts) == {"noise", "prior"}
+
+
+def test_the_true_image_fits_within_the_noise_and_the_data_fitted_do_not():
+    problem = dense_problem(rows=400, size=12, noise=0.1)
+    said = noise_sentence(certify(problem, problem.reference))
+    assert said.startswith(f"{NOISE['fits']}: reduced chi-square 1")
+    overfitted = finish(Run(problem, CGTikhonov(), CGTikhonov.settings_class(iterations=60)))
+    assert overfitted.record.verdicts["noise"].startswith(NOISE["closer"])
+    wrong = noise_sentence(certify(problem, problem.reference + 1))
+    assert wrong.startswith(NOISE["worse"])
+
+
+def test_without_a_noise_level_nothing_is_claimed_about_noise():
+    problem = dense_problem(rows=40, size=6)
+    problem.provenance["simulated"] = False
+    said = noise_sentence(certify(problem, problem.reference))
+    assert said.startswith("Noise level not known:")
+
+
+def test_of_several_slices_the_worst_is_told():
+    problem = dense_problem(rows=400, size=12, batch=3, noise=0.1)
+    image = problem.reference.clone()
+    assert ":" in noise_sentence(certify(problem, image))
+    image[1] += 1
+    said = noise_sentence(certify(problem, image))
+    assert said.startswith(f"{NOISE['worse']} in 1 of 3 slices: reduced chi-square ")
+    found = module.prior_sentence(prior(-100.0), image, "MR")
+    assert found == f"{UNLIKE} (3 of 3 slices): prefer TV or SENSE, or another prior."
+
+
+@pytest.mark.parametrize("modality", ["CT", "MR"])
+def test_every_verdict_begins_with_its_short_form(modality):
+    said = module.prior_sentence(prior(-100.0), torch.zeros(1, 1, 16, 16), modality)
+    assert said.split(":")[0] == UNLIKE
+    assert all(":" not in short and len(short) < 50 for short in (*NOISE.values(), LIKE, UNLIKE))
+
+
+def test_a_look_that_fails_leaves_the_run_alone(monkeypatch):
+    def broken(*rest):
+        raise DualscopeError("no memory")
+
+    monkeypatch.setattr(module, "certify", broken)
+    done = finish(run(prior(-100.0)))
+    assert done.status == "done"
+    assert set(done.record.verdicts) == {"prior"}
+
+
+def test_an_image_that_is_not_finite_is_not_judged():
+    problem = dense_problem()
+    assert verdicts(problem, prior(0.0), torch.full_like(problem.reference, torch.nan)) == {}
