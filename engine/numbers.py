@@ -1,10 +1,15 @@
-"""Numbers from files that anybody may have written."""
+"""Numbers from files that anybody may have written, and what their size tells."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+DENSER_THAN_BONE_HU = 4000.0
 
 
 def as_float(value: Any) -> float:
@@ -41,3 +46,9 @@ def regions_in_words(metrics: Mapping[str, float]) -> list[str]:
         if parts:
             found.append(f"{place}: {', '.join(parts)}.")
     return found
+
+
+def beyond_bodies(image: NDArray) -> bool:
+    """Whether much of a CT image is denser than any bone: micro-CT, where HU mean little."""
+    values = image[np.isfinite(image)]
+    return bool(values.size) and float(np.quantile(values, 0.99)) > DENSER_THAN_BONE_HU

@@ -13,7 +13,7 @@ from typing import Any, Final
 ON_SCREEN: Final = (
     ("name another folder with -o, or --overwrite it", "choose another folder or tick Begin again"),
     (
-        "say --unit hu, mu or normalised",
+        "say --unit hu, mu, mu-cm or normalised",
         "open it in the main window first, and take the open data as inputs",
     ),
     ("--prior", "the prior"),

@@ -22,6 +22,7 @@ from app.tips import plain_tip
 QUESTIONS = {
     "dataset": "It holds several arrays. Which one is to be opened?",
     "axes": "In which order are its axes?",
+    "allow_links": "Parts of it lie in other files. May links be followed, and where to?",
 }
 OTHERWISE = "It does not say what its numbers are. What are they?"
 

@@ -12,6 +12,7 @@ ARRAYS = (".npy", ".npz", ".mat")
 IMAGES = (
     Choice("CT image in HU", {"modality": "ct", "unit": "hu"}),
     Choice("CT image of attenuation, in 1/mm", {"modality": "ct", "unit": "mu"}),
+    Choice("CT image of attenuation, in 1/cm", {"modality": "ct", "unit": "mu-cm"}),
     Choice("CT image, normalised (HU = 1000 x)", {"modality": "ct", "unit": "normalised"}),
     Choice("MR image", {"modality": "mr"}),
 )
@@ -49,4 +50,6 @@ def may_be_kspace(opened: Opened) -> bool:
 
 
 def _words(option: str, value: str) -> str:
+    if option == "allow_links":
+        return f"Only to files in {value}"
     return value.replace(",", ", ") if option == "axes" else value

@@ -43,10 +43,11 @@ def to_bytes(
     """CT through ``window`` or the usual one; MR, which has no scale, over its own range."""
     from engine.data.scan_picture import block_mean
     from engine.data.writers.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+    from engine.numbers import beyond_bodies
 
     small = block_mean(values, math.ceil(max(values.shape) / side))
     finite = small[np.isfinite(small)]
-    if modality == "CT":
+    if modality == "CT" and (window or not beyond_bodies(finite)):
         levels = window or DEFAULT_CT_WINDOW
     elif finite.size:
         low, high = np.quantile(finite, [TAIL, 1 - TAIL])

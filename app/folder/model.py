@@ -20,7 +20,7 @@ SIGNS: Final = {
 STATUS_COLUMN: Final = 1
 # The command line's words in the engine's sentences about an input, and the page's own.
 ON_SCREEN: Final = (
-    ("say --unit hu, mu or normalised", "choose it under “Arrays in”"),
+    ("say --unit hu, mu, mu-cm or normalised", "choose it under “Arrays in”"),
     ("--solver ", ""),
     ("--prior", "the prior"),
 )

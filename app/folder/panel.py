@@ -38,6 +38,7 @@ UNITS: Final = (
     ("as the files say", ""),
     ("HU", "hu"),
     ("attenuation, 1/mm", "mu"),
+    ("attenuation, 1/cm", "mu-cm"),
     ("0 to 1", "normalised"),
 )
 TIPS: Final = {

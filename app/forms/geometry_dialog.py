@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.forms.form import SettingsForm, only_with
+from app.forms.form import SettingsForm, excludes, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
 from app.layouts import empty_layout
@@ -29,9 +29,23 @@ from engine.data.input_options import InputOptions
 PAUSE_MS = 300  # after the last letter, before a preview is asked for
 FAN = ("scan_source_origin_mm", "scan_source_detector_mm")
 ALWAYS = (
-    *("scan_start", "scan_direction", "scan_flip", "scan_offset_mm"),
-    *("pixel_mm", "size", "extended_fov", "unit", "axes", "mu_water", "scan_air"),
+    *("scan_start", "scan_angle_unit", "scan_direction", "scan_flip"),
+    *("scan_offset_mm", "scan_find_centre"),
+    *(
+        "pixel_mm",
+        "size",
+        "extended_fov",
+        "slice_spacing_mm",
+        "unit",
+        "axes",
+        "energy_kev",
+        "mu_water",
+    ),
+    *("scan_air", "scan_air_bins", "scan_scale"),
+    *("scan_bad_pixels", "scan_rings", "scan_hardening"),
 )
+WATER_TOLD = "The attenuation of water is given: the energy is not needed for it."
+CENTRE_TOLD = "The detector offset is given: it need not be found."
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 
 
@@ -74,6 +88,10 @@ class GeometryDialog(QDialog):
         required = (*missing, *(n for n in FAN if asks_rays and n not in missing))
         shown = {*required, *ALWAYS, *(known or {})}
         rules = {name: only_with("scan_geometry", "fan", FAN_ONLY) for name in FAN if asks_rays}
+        rules |= {
+            "energy_kev": excludes("mu_water", "energy_kev", WATER_TOLD),
+            "scan_find_centre": excludes("scan_offset_mm", "scan_find_centre", CENTRE_TOLD),
+        }
         hidden = [n for n in InputOptions.__dataclass_fields__ if n not in shown]
         self.form = SettingsForm(InputOptions, required, rules, hidden=hidden, required=required)
         self.form.set_values(known or {})

@@ -74,7 +74,16 @@ LABELS = {
     "scan_offset_mm": "Detector offset",
     "scan_source_origin_mm": "Source to centre",
     "scan_source_detector_mm": "Source to detector",
+    "scan_angle_unit": "Unit of listed angles",
+    "scan_find_centre": "Find the centre",
     "scan_air": "Counts in air",
+    "scan_air_bins": "Bins of air at the ends",
+    "scan_scale": "Factor on line integrals",
+    "scan_bad_pixels": "Mend bad pixels",
+    "scan_rings": "Remove rings, width",
+    "scan_hardening": "Beam hardening",
+    "energy_kev": "Energy",
+    "slice_spacing_mm": "Slice spacing",
     "mu_water": "Attenuation of water",
     "extended_fov": "Extended field of view",
     "size": "Image side",
@@ -90,7 +99,11 @@ CHOICES = {
 }
 
 
-BLANKS = {"photons": "no noise"}  # what an empty field means, where it is not 'automatic'
+BLANKS = {
+    "photons": "no noise",
+    **dict.fromkeys(("scan_air_bins", "scan_rings", "scan_hardening"), "off"),
+    "scan_scale": "1",
+}  # what an empty field means, where it is not 'automatic'
 
 
 def blank_of(name: str) -> str:

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
+from engine.numbers import beyond_bodies
+
 NARROWEST: Final = 1.0 + 1e-6  # DICOM's linear VOI divides by width - 1
 TAIL: Final = 0.001  # of the pixels at either end, ignored by the automatic window
 DRAG_PIXELS: Final = 200  # dragging so far to the right doubles the width
@@ -124,10 +126,13 @@ class WindowModel(QObject):
             self.reset(modality, image)
 
     def reset(self, modality: str, image: np.ndarray) -> None:
-        """Back to the file's window; else the fixed one for CT, the range of the image for MR."""
+        """Back to the file's window; else the fixed one for CT, the range of the image for MR.
+
+        CT values that no body has (micro-CT) get the range of the image, too.
+        """
         if self._default is not None:
             self.set(self._default)
-        elif modality == "CT":
+        elif modality == "CT" and not beyond_bodies(image):
             self.set(DEFAULT_CT)
         else:
             self.set(WindowLevel.auto(image))

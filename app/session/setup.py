@@ -10,13 +10,9 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.columns import LeftColumn
 from app.data.opened import Opened
-<<<<<<< HEAD
 from app.data.presenter import NAMES, DataPresenter
 from app.forms.labels import on_screen
-=======
-from app.data.presenter import DataPresenter
 from engine.acquisition import demo_acquisition
->>>>>>> ctop
 
 SETTLE_MS: Final = 400  # after the last edit, before the sinogram is simulated again
 

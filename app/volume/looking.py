@@ -83,7 +83,8 @@ class Looking(QObject):
         def known() -> Sequence[Known]:
             if data is not None:
                 with suppress(DualscopeError):  # changed since they were opened: not the volume's
-                    return (Known(data.dataset.sha256(), data.placements, data.pixel_mm),)
+                    sha256, apart = data.dataset.sha256(), data.dataset.slice_mm
+                    return (Known(sha256, data.placements, data.pixel_mm, apart),)
             return ()
 
         return known

@@ -39,6 +39,7 @@ class Known:
     sha256: str
     placements: tuple[Placement, ...] | None
     pixel_mm: tuple[float, float] | None
+    slice_mm: float | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,8 @@ def _geometry(
     pixel_mm = found.pixel_mm if found is not None else None
     if placements is not None and max(plan.numbers) < len(placements):
         return cuts_of([placements[number] for number in plan.numbers], pixel_mm), ()
-    return cuts_of(None, pixel_mm), (NO_PLACE,)
+    slice_mm = found.slice_mm if found is not None else None
+    return cuts_of(None, pixel_mm, slice_mm), () if slice_mm else (NO_PLACE,)
 
 
 def _of_input(plan: VolumePlan) -> Known | None:
@@ -195,16 +197,17 @@ def _of_input(plan: VolumePlan) -> Known | None:
     with suppress(DualscopeError):
         dataset = open_dataset(own_job(plan))
         if dataset.sha256() == plan.input_sha256:
-            return Known(plan.input_sha256, dataset.placements, dataset.pixel_mm)
+            return Known(plan.input_sha256, dataset.placements, dataset.pixel_mm, dataset.slice_mm)
     return None
 
 
 def own_job(plan: VolumePlan) -> Job:
     """The plan's job, which may be anybody's: it reaches for no other computer and no device."""
+    from engine.data.input_options import PATH_OPTIONS
     from engine.data.places import fault_of_place
 
     job = plan.job
-    for text in (job.input, job.prior, job.options.get("sidecar")):
+    for text in (job.input, job.prior, *(job.options.get(name) for name in PATH_OPTIONS)):
         if isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"The volume names {fault}: open its data first.")
     return job

@@ -69,15 +69,18 @@ class Cut:
 
 
 def cuts_of(
-    placements: Sequence[Placement] | None, pixel_mm: tuple[float, float] | None
+    placements: Sequence[Placement] | None,
+    pixel_mm: tuple[float, float] | None,
+    slice_mm: float | None = None,
 ) -> tuple[Cut, Cut, Cut]:
     """The three cuts of slices that lie at ``placements``, in their order.
 
-    Without placements nobody knows how far apart slices are: voxels are then drawn as cubes.
+    Without placements and without ``slice_mm`` nobody knows how far apart slices are: voxels are
+    then drawn as cubes.
     """
     rows_mm, columns_mm = pixel_mm or (1.0, 1.0)
     if not placements:
-        sizes = (columns_mm, rows_mm, columns_mm)
+        sizes = (slice_mm or columns_mm, rows_mm, columns_mm)
         return (
             Cut(UNPLACED[0], 0, 1, 2, pixel_mm=(sizes[1], sizes[2])),
             Cut(UNPLACED[1], 1, 0, 2, pixel_mm=(sizes[0], sizes[2])),

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from app.workspace.autosave import CHECKPOINT
 from engine.data.atomic import write_atomic, write_bytes_atomic
+from engine.data.input_options import PATH_OPTIONS
 from engine.data.places import is_network
 from engine.errors import DualscopeError, RequestError
 
@@ -78,8 +79,9 @@ def addresses(workspace: Workspace) -> list[str]:
         groups.append({"input": workspace.data.text, "options": workspace.data.options})
     found = dict[str, None]()
     for places in groups:
-        sidecar = places.get("options", {}).get("sidecar")
-        for text in (places.get("input"), places.get("prior"), sidecar):
+        options = places.get("options", {})
+        told = [options.get(name) for name in PATH_OPTIONS]
+        for text in (places.get("input"), places.get("prior"), *told):
             if isinstance(text, str) and is_network(text):
                 found[text] = None
     return list(found)
@@ -192,8 +194,8 @@ def moved_places(
 def moved_options(
     options: dict[str, Any], folder: Path, change: Callable[[str, Path], str]
 ) -> dict[str, Any]:
-    sidecar = options.get("sidecar")
-    return {**options, "sidecar": change(sidecar, folder)} if sidecar else dict(options)
+    moved = {name: change(options[name], folder) for name in PATH_OPTIONS if options.get(name)}
+    return {**options, **moved}
 
 
 def _data_body(data: DataReference | None, folder: Path) -> dict[str, Any] | None:

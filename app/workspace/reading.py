@@ -23,6 +23,7 @@ from app.workspace.file import (
     resolved,
     runs_folder,
 )
+from engine.data.input_options import PATH_OPTIONS
 from engine.data.places import check_regular, fault_of_place
 from engine.errors import RequestError
 
@@ -114,8 +115,9 @@ def _checked_options(options: dict[str, Any]) -> dict[str, Any]:
     for value in options.values():
         if not (value is None or isinstance(value, bool | int | float | str)):
             raise RequestError("its entry 'options' cannot be used")
-    if options.get("sidecar") is not None:
-        _path(options, "sidecar")
+    for name in PATH_OPTIONS:
+        if options.get(name) is not None:
+            _path(options, name)
     return options
 
 

@@ -13,6 +13,7 @@ from app.runs.store import RunEntry
 from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
+from engine.data.input_options import PATH_OPTIONS
 from engine.data.places import fault_of_place
 from engine.data.shared_record import REMOVED
 from engine.errors import DualscopeError
@@ -117,9 +118,10 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
 def _harmless(job: dict[str, Any]) -> dict[str, Any]:
     """Without what a file must not name; the person's own places come on top of it."""
     options = job.get("options")
-    sidecar = options.get("sidecar") if isinstance(options, dict) else None
-    named = {"input": job.get("input"), "prior": job.get("prior"), "options": sidecar}
-    bad = [name for name, text in named.items() if isinstance(text, str) and fault_of_place(text)]
+    named = [("input", job.get("input")), ("prior", job.get("prior"))]
+    if isinstance(options, dict):
+        named += [("options", options.get(name)) for name in PATH_OPTIONS]
+    bad = [name for name, text in named if isinstance(text, str) and fault_of_place(text)]
     return job | {name: {} if name == "options" else REMOVED for name in bad}
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from engine.commands.options import add_settings, given
+from engine.data.atomic import write_bytes_atomic
 from engine.data.dataset import Dataset
-from engine.data.input_options import InputOptions
+from engine.data.figure import picture_grid
+from engine.data.input_options import InputOptions, give
 from engine.data.readers.dicom_magic import is_dicom
+from engine.data.sinogram import SinogramDataset
 from engine.data.source import open_input
+from engine.data.writers.outputs import check_outputs
+from engine.data.writers.window import linear_window, window_to_bytes
 from engine.errors import RequestError
 
 MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
+TAIL = 0.002  # of the pixels at either end, black and white in a picture
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,6 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Sinograms: project the reconstruction and try other directions, flips and centres.",
     )
+    parser.add_argument(
+        "--picture",
+        metavar="FILE.png",
+        help="The middle slice as a picture; of a sinogram also without the corrections asked for.",
+    )
     add_settings(parser, "what the input does not say", InputOptions)
 
 
@@ -34,8 +47,14 @@ def run(options: argparse.Namespace) -> int:
     path = Path(options.input)
     if path.is_dir() or (path.is_file() and is_dicom(path)):
         _print_series(console, path)
+    (picture,) = check_outputs([options.picture], True, (".png",)) if options.picture else (None,)
     dataset = open_input(options.input, InputOptions(**given(options, InputOptions)))
+    if isinstance(dataset, SinogramDataset):
+        with contextlib.suppress(RequestError):  # too small, or not a number: the checks say so
+            dataset.check_geometry()
     _print_dataset(console, dataset)
+    if picture is not None:
+        write_bytes_atomic(picture, _picture(dataset))
     if options.check_geometry:
         _print_check(console, dataset)
     return 0
@@ -84,18 +103,24 @@ def _print_checks(console: Console, dataset: Dataset) -> None:
 
 def _print_check(console: Console, dataset: Dataset) -> None:
     from engine.data.geometry_check import cannot_tell
-    from engine.data.sinogram import SinogramDataset
 
     if not isinstance(dataset, SinogramDataset):
         raise RequestError(f"{dataset.description} is no sinogram: there is nothing to check.")
     for proposal in dataset.check_geometry():
         changes = dataset.changes_for(proposal)
-        wanted = " ".join(f"--{k.replace('_', '-')} {_typed(v)}" for k, v in changes.items())
+        wanted = give(changes).removeprefix("give ") if changes else ""
         console.print(f"residual {proposal.residual:7.4f}  {proposal.words}  {wanted}".rstrip())
     console.print(cannot_tell(dataset.geometry))
 
 
-def _typed(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value + 0.0:g}" if isinstance(value, float) else str(value)
+def _picture(dataset: Dataset) -> bytes:
+    """The middle slice; of a sinogram that is corrected, before and after in one window."""
+    number = dataset.count // 2
+    panes = [(f"slice {number}", dataset.preview(number))]
+    if isinstance(dataset, SinogramDataset) and dataset.repair.words():
+        words = ", ".join(dataset.repair.words())
+        before = dataset.uncorrected().preview(number)
+        panes = [("as the detector wrote it", before), (f"corrected: {words}", panes[0][1])]
+    low, high = np.quantile(panes[-1][1], [TAIL, 1 - TAIL])
+    window = linear_window(float(low), float(high))
+    return picture_grid([[(text, window_to_bytes(values, window)) for text, values in panes]])

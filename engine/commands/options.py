@@ -134,9 +134,9 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         raise RequestError("INPUT is missing: name a file, or demo:ct or demo:mri.")
     described = given(options, InputOptions)
     InputOptions(**described)
-    _one_of("--device", options.device, DEVICES)
-    _one_of("--precision", options.precision, PRECISIONS)
-    _one_of("--preset", options.preset, PRESET_NAMES)
+    one_of("--device", options.device, DEVICES)
+    one_of("--precision", options.precision, PRECISIONS)
+    one_of("--preset", options.preset, PRESET_NAMES)
     path = options.input
     return Job(
         input=path if path.startswith("demo:") else str(Path(path).absolute()),
@@ -185,7 +185,7 @@ def unused_options(options: argparse.Namespace, *solvers: str) -> list[str]:
     return [option_name(name) for name in typed if name not in known]
 
 
-def _one_of(option: str, value: str | None, choices: tuple[str, ...]) -> None:
+def one_of(option: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
         raise RequestError(f"{option} '{value}' is not known: choose {', '.join(choices)}.")
 

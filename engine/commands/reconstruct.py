@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.commands.options import add_job_options, job_from, unused_options
+from engine.commands.options import add_job_options, job_from, one_of, unused_options
 from engine.commands.progress import follow
 from engine.commands.volume import (
     add_volume_options,
@@ -21,6 +21,7 @@ from engine.commands.volume import (
 )
 from engine.data.dataset import Dataset
 from engine.data.writers import Result, check_outputs, write_outputs
+from engine.data.writers.outputs import OUTPUT_UNITS
 from engine.data.writers.window import parse_window
 from engine.errors import DualscopeError, RequestError
 from engine.job import Job, Prepared, check_job, make_run, open_dataset, prepare, resume_run
@@ -49,6 +50,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", metavar="RUN.json", help="Keep a record, to resume from.")
     parser.add_argument("--resume", metavar="RUN.json", help="Continue an interrupted run.")
     parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
+    parser.add_argument(
+        "--output-unit",
+        metavar="|".join(OUTPUT_UNITS),
+        help="CT as HU or as attenuation in 1/mm (.npy, .tif, .nii). Default: hu.",
+    )
     parser.add_argument("--window", metavar="C/W", help="Window of .png output, centre/width.")
     parser.add_argument(
         "--checkpoint-seconds",
@@ -65,6 +71,7 @@ def run(options: argparse.Namespace) -> int:
     overwrite = options.overwrite or bool(options.resume)
     outputs = check_outputs(options.output, overwrite, folders=True)
     window = parse_window(options.window)
+    one_of("--output-unit", options.output_unit, OUTPUT_UNITS)
     control = RunControl()
     if options.resume:
         dataset, prepared_run = _resumed(options, control)
@@ -94,6 +101,7 @@ def run(options: argparse.Namespace) -> int:
             window,
             deidentify=bool(prepared_run.record.job.get("deidentify")),
             last=prepared_run.last,
+            output_unit=options.output_unit or "hu",
         )
         try:
             notes = write_outputs(outputs, result, overwrite)

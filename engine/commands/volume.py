@@ -111,7 +111,9 @@ def run_volume(
             return CANCELLED
         volume = Volume(folder)
         facts = volume.write_facts()
-        for note in export(volume, bench, outputs, facts, window, options.overwrite):
+        for note in export(
+            volume, bench, outputs, facts, window, options.overwrite, options.output_unit or "hu"
+        ):
             _note(note)
     if not options.quiet:
         summary(find_solver(job.solver).label, facts, outputs)

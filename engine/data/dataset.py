@@ -6,6 +6,7 @@ Its description, facts and warnings never hold a patient's name or number.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -90,6 +91,7 @@ class Dataset(ABC):
     pixel_mm : (row, column) spacing of it
     checks : what was looked at before a run: the integrity of the input and its units
     placements : one per slice, when the input says where its slices are
+    slice_mm : distance of neighbouring slices, when only that is known
     headers : gives the DICOM header of a slice (without pixels), when there is one
     """
 
@@ -105,6 +107,7 @@ class Dataset(ABC):
     warnings: list[str] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     placements: tuple[Placement, ...] | None = None
+    slice_mm: float | None = None
     headers: Callable[[int], pydicom.Dataset] | None = None
     opened: tuple[Stamp, ...] = ()  # of the files, when they were opened
     _sha256: str | None = None
@@ -143,6 +146,19 @@ class Dataset(ABC):
     def warn(self, sentence: str) -> None:
         if sentence not in self.warnings:
             self.warnings.append(sentence)
+
+    def settle_slices(self, slice_mm: float | None, origin: str) -> None:
+        """The distance of neighbouring slices, unless the input itself says where they lie."""
+        if slice_mm is None:
+            return
+        if self.placements is not None:
+            self.warn("--slice-spacing-mm is ignored: the file says where its slices lie.")
+            return
+        self.slice_mm = slice_mm
+        self.add_fact("slice spacing", f"{slice_mm:g} mm", origin)
+
+    def look(self) -> None:  # noqa: B027 (nothing to look for, unless a kind of data knows)
+        """Fill the list of checks from one slice of the input."""
 
     def sha256(self) -> str:
         """Of the files' contents, in order; computed when first asked for.
@@ -194,6 +210,18 @@ class ImageDataset(Dataset):
     def preview(self, number: int) -> np.ndarray:
         array = self.read(number)
         return np.abs(array) if self.modality == "MR" else array
+
+    def look(self) -> None:
+        unit = next((fact.value for fact in self.facts if fact.name == "unit"), None)
+        from engine.data.image_checks import check_image_unit
+
+        if self.modality != "CT" or unit is None or self.headers is not None:
+            return
+        with contextlib.suppress(RequestError):  # whoever needs the slice will say so
+            image = self.read(self.count // 2)
+            if np.isfinite(image).all():
+                found = check_image_unit(image, unit)
+                self.check(found.name, found.verdict, found.sentence, found.fix)
 
     def load(self, numbers: Sequence[int], fine_grid: int = 1) -> Slices:
         """Read slices; not a number among them is an error, for nothing could be simulated.

@@ -1,7 +1,8 @@
 """HDF5 from strangers: no links out of the file, no data stored elsewhere, no huge reads.
 
 h5py itself follows external links and external storage, which would read any file the user
-can read. Everything here goes through ``item``, which refuses both.
+can read. Everything here goes through ``item``, which refuses both, unless a person names a
+folder into which links may lead (``hdf5_links``).
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 import h5py
 import numpy as np
 
-from engine.data import hdf5_trial
-from engine.errors import RequestError
+from engine.data import hdf5_links, hdf5_trial
+from engine.errors import DescriptionNeeded, RequestError
 
 MAX_READ_BYTES = 1 << 30
 MAX_ITEMS = 10_000
 MAX_TEXT = 16 << 20
+MAX_HOPS = 8  # links that lead to links
 
 
 @contextmanager
@@ -28,7 +30,7 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
     """The file, for reading; whatever h5py finds wrong inside it becomes one sentence."""
     try:
         hdf5_trial.check(path)
-        with h5py.File(path, "r", locking=False) as file:
+        with hdf5_links.others_closed(), h5py.File(path, "r", locking=False) as file:
             yield file
     except RequestError:
         raise
@@ -40,19 +42,70 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
         raise RequestError(f"{path} cannot be read: it is damaged or not an HDF5 file.") from error
 
 
-def item(group: h5py.Group, name: str) -> h5py.Group | h5py.Dataset | None:
+def item(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset | None:
     """The object at ``name`` (a path), if it is there and lies in this very file."""
     here: h5py.Group | h5py.Dataset = group
     for part in name.strip("/").split("/"):
         # `part in here` would follow a link to see whether it leads anywhere
         if not isinstance(here, h5py.Group) or not here.id.links.exists(part.encode()):
             return None
-        if not lies_inside(here, part):
-            raise RequestError(f"{_file(group)}: '{name}' is a link to elsewhere; refused.")
-        here = here[part]
+        here = here[part] if lies_inside(here, part) else _linked(here, part, name, hops)
     if isinstance(here, h5py.Dataset) and (here.external or here.is_virtual):
-        raise RequestError(f"{_file(group)}: '{name}' keeps its numbers in other files; refused.")
+        return _gathered(here, name, hops)
     return here
+
+
+def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | h5py.Dataset:
+    """What a link leads to, where links are allowed."""
+    if hdf5_links.allowed() is None:
+        raise _not_allowed(group, f"'{name}' is a link to elsewhere; refused.")
+    link = group.get(part, getlink=True)
+    if hops >= MAX_HOPS or not isinstance(link, h5py.SoftLink | h5py.ExternalLink):
+        raise RequestError(f"{_file(group)}: '{name}' is a link that cannot be followed.")
+    if isinstance(link, h5py.ExternalLink):
+        start: h5py.Group = hdf5_links.open_other(Path(group.file.filename), link.filename)
+    else:
+        start = group.file if link.path.startswith("/") else group
+    found = item(start, link.path, hops + 1)
+    if found is None:
+        raise RequestError(
+            f"{_file(group)}: '{name}' is a link to '{link.path}', which is not there."
+        )
+    return found
+
+
+def _not_allowed(node: h5py.Group | h5py.Dataset, what: str) -> DescriptionNeeded:
+    return DescriptionNeeded(
+        f"{_file(node)}: {what} --allow-links FOLDER follows links into a folder that you name.",
+        ("allow_links",),
+        (str(Path(node.file.filename).absolute().parent),),
+    )
+
+
+def _gathered(dataset: h5py.Dataset, name: str, hops: int) -> h5py.Dataset:
+    """A dataset whose numbers lie in other files, all of them in the allowed folder.
+
+    HDF5 finds those files itself: it is given the folder of each, and only plain arrays there.
+    """
+    here = _file(dataset)
+    if dataset.external:
+        raise RequestError(f"{here}: '{name}' keeps its numbers in other files; refused.")
+    if hdf5_links.allowed() is None:
+        raise _not_allowed(dataset, f"'{name}' keeps its numbers in other files; refused.")
+    own = Path(dataset.file.filename)
+    for source in dataset.virtual_sources():
+        other = dataset.file
+        if source.file_name != ".":
+            # a bare name beside the file is the only one that HDF5 surely finds where we do
+            if Path(source.file_name).name != source.file_name or "%" in source.file_name:
+                raise RequestError(f"{here}: '{name}' needs '{source.file_name}': put it beside.")
+            other = hdf5_links.open_other(own, source.file_name)
+        found = item(other, source.dset_name, MAX_HOPS) if hops < MAX_HOPS else None
+        if not isinstance(found, h5py.Dataset) or found.is_virtual:
+            raise RequestError(f"{here}: '{name}' needs '{source.dset_name}', which is no array.")
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    access.set_virtual_prefix(str(own.resolve().parent).encode())
+    return h5py.Dataset(h5py.h5d.open(dataset.file.id, dataset.name.encode(), access))
 
 
 def lies_inside(group: h5py.Group, name: str) -> bool:

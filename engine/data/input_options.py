@@ -7,11 +7,13 @@ The same names serve as command-line options, as keys of a JSON sidecar (``scan.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from engine.settings import Settings, setting
+from engine.settings import Settings, option_name, setting
 
 KINDS = ("image", "sinogram", "kspace")
-UNITS = ("hu", "mu", "normalised", "line-integral", "transmission", "counts")
+PATH_OPTIONS = ("sidecar", "allow_links")  # options that name a place on the disk
+UNITS = ("hu", "mu", "mu-cm", "normalised", "line-integral", "transmission", "counts")
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,11 @@ class InputOptions(Settings):
     """All optional: a file that carries its own geometry needs none of them."""
 
     kind: str | None = setting(None, "What the numbers are.", choices=KINDS)
-    unit: str | None = setting(None, "Unit of an array without one.", choices=UNITS)
+    unit: str | None = setting(
+        None,
+        "Unit of an array without one; mu is attenuation in 1/mm, mu-cm in 1/cm.",
+        choices=UNITS,
+    )
     modality: str | None = setting(None, "CT or MR.", choices=("ct", "mr"))
     pixel_mm: float | None = setting(
         None, "Pixel size of an image without one, or of the image to be made.", above=0, unit="mm"
@@ -31,6 +37,9 @@ class InputOptions(Settings):
         high=8192,
         unit="px",
     )
+    slice_spacing_mm: float | None = setting(
+        None, "Distance of neighbouring slices, when the file does not say it.", above=0, unit="mm"
+    )
     dataset: str | None = setting(
         None, "Which array of the file, when it holds several: its name or path."
     )
@@ -40,10 +49,16 @@ class InputOptions(Settings):
         "(sinograms) or slice,coil,read,phase (k-space).",
     )
     sidecar: str | None = setting(None, "JSON file that describes the input.")
+    allow_links: str | None = setting(
+        None, "Folder into which links of an HDF5 file may lead. Without it none is followed."
+    )
     scan_geometry: str | None = setting(None, "Rays of a sinogram.", choices=("parallel", "fan"))
     scan_start: float | None = setting(None, "Angle of a sinogram's first view.", unit="deg")
     scan_range: float | None = setting(
         None, "Arc from the first view to one step after the last.", above=0, unit="deg"
+    )
+    scan_angle_unit: str | None = setting(
+        None, "Unit of the angles that a file or a sidecar lists.", choices=("deg", "rad")
     )
     scan_direction: str | None = setting(
         None, "Counter-clockwise or clockwise.", choices=("ccw", "cw")
@@ -59,7 +74,32 @@ class InputOptions(Settings):
     scan_source_detector_mm: float | None = setting(
         None, "Fan beam: source to detector.", above=0, unit="mm"
     )
+    scan_find_centre: bool | None = setting(
+        None, "Find the rotation centre in the data when nobody tells the offset."
+    )
     scan_air: float | None = setting(None, "Counts of a ray through air.", above=0)
+    scan_air_bins: int | None = setting(
+        None,
+        "Detector bins at either end that see only air: every view is shifted so that they "
+        "read zero.",
+        low=1,
+        high=1024,
+    )
+    scan_scale: float | None = setting(
+        None, "Factor on the line integrals, such as 0.1 for lengths in mm with 1/cm.", above=0
+    )
+    scan_bad_pixels: bool | None = setting(
+        None, "Find stuck and hot detector pixels; they are filled in and have no weight."
+    )
+    scan_rings: int | None = setting(
+        None, "Remove rings: width in bins of the median over sorted values.", low=3, high=301
+    )
+    scan_hardening: str | None = setting(
+        None, "Beam hardening: a1,a2,... of a1 p + a2 p^2 + ... for a line integral p."
+    )
+    energy_kev: float | None = setting(
+        None, "Energy of the scan, for the attenuation of water.", low=10, high=500, unit="keV"
+    )
     mu_water: float | None = setting(
         None, "Attenuation of water at the scan's energy.", above=0, unit="1/mm"
     )
@@ -74,3 +114,14 @@ class InputOptions(Settings):
         "Multi-coil data: one sensitivity map per coil (sense) or one virtual coil (combine).",
         choices=("sense", "combine"),
     )
+
+
+def give(changes: dict[str, Any]) -> str:
+    """Options as they are typed: 'give --axes view,detector --scan-flip on'."""
+    return "give " + " ".join(f"{option_name(k)} {_typed(v)}" for k, v in changes.items())
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value + 0.0:.6g}" if isinstance(value, float) else str(value)

@@ -155,6 +155,15 @@ def placements_of(result: Result) -> list[Placement] | None:
     return [dataset.placements[number] for number in numbers]
 
 
+def slice_mm_of(result: Result) -> float | None:
+    """Distance of the written slices, when only that is known of where they lie."""
+    dataset, numbers = result.dataset, result.problem.slices
+    if dataset is None or dataset.slice_mm is None:
+        return None
+    step = (max(numbers) - min(numbers)) // max(1, len(numbers) - 1)
+    return dataset.slice_mm * max(1, step)
+
+
 def pixel_of(result: Result) -> tuple[float, float] | None:
     """(row, column) spacing of a result; the input knows it better than the problem."""
     return (result.dataset.pixel_mm if result.dataset else None) or result.problem.pixel_mm

@@ -43,6 +43,7 @@ class Scan:
     offset_mm: float | None = None
     source_origin_mm: float | None = None
     source_detector_mm: float | None = None
+    energy_kev: float | None = None
     origin: str = "the file"
     offset_origin: str = "the file"
 
@@ -57,6 +58,7 @@ class Layout:
     binning: int  # neighbouring bins averaged into one
     trim_mm: float  # how far the bins left over by that move the detector's centre
     facts: tuple[Fact, ...]
+    range_deg: float | None = None  # the arc that was told, of evenly spread views
 
 
 class _Told:
@@ -124,7 +126,8 @@ def layout(name: str, scan: Scan, described: Described) -> Layout:
     geometry, binning = _with_grid(name, rays, told)
     trim = geometry.detector_offset_mm - rays.detector_offset_mm
     clockwise = described.options.scan_direction == "cw"
-    return Layout(geometry, clockwise, bool(flip), binning, trim, tuple(told.facts))
+    facts, span = tuple(told.facts), described.options.scan_range
+    return Layout(geometry, clockwise, bool(flip), binning, trim, facts, span)
 
 
 def _angles(name: str, told: _Told) -> NDArray | None:
@@ -141,6 +144,8 @@ def _angles(name: str, told: _Told) -> NDArray | None:
         origin = described.origin("scan_range")
     elif listed is not None:
         steps = np.asarray(listed, dtype=np.float64)
+        if options.scan_angle_unit == "rad":
+            steps = np.rad2deg(steps)
         if steps.shape != (scan.views,):
             raise RequestError(f"{name} has {scan.views} views and {steps.size} angles.")
         if not np.isfinite(steps).all():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from engine.data.input_options import PATH_OPTIONS
+
 REMOVED = "(removed)"
 MIN_WORD = 3  # shorter stems would be found in innocent words
 
@@ -17,7 +19,7 @@ def shared_record(body: dict[str, Any], deidentify: bool) -> dict[str, Any]:
     """
     job, told = body["job"], body["input"]
     given = [job.get("input"), told.get("name"), job.get("prior"), *body["outputs"]]
-    given.append((job.get("options") or {}).get("sidecar"))
+    given += [(job.get("options") or {}).get(name) for name in PATH_OPTIONS]
     paths = {text for text in given if isinstance(text, str) and _parts(text)}
     for text in sorted(paths, key=len, reverse=True):
         body = _replaced(body, text, REMOVED if deidentify else _parts(text)[-1])

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.input_options import InputOptions
+from engine.data.input_options import PATH_OPTIONS, InputOptions
 from engine.errors import RequestError
 from engine.settings import option_name, value_type
 
 MAX_BYTES = 16 << 20
 MAX_VALUES = 1_000_000
-OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - {"sidecar"}
-EXTRA = {"angles_deg", "shape", "dtype", "byte_order", "flat", "dark", "comment"}
+# a file does not say where it may reach: that is for the person alone
+OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - set(PATH_OPTIONS)
+EXTRA = {"angles_deg", "shape", "dtype", "byte_order", "flat", "dark", "bad_bins", "comment"}
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 
 
@@ -39,6 +40,7 @@ class Described:
     byte_order: str = "little"
     flat: float | NDArray | None = None
     dark: float | NDArray | None = None
+    bad_bins: tuple[int, ...] = ()  # of the detector, counted from 0 in the file's order
 
     def origin(self, name: str) -> str:
         if self.sidecar is not None and name in self.from_sidecar:
@@ -78,6 +80,7 @@ def describe(path: Path, options: InputOptions) -> Described:
         ),
         flat=_level(sidecar, "flat", values.get("flat")),
         dark=_level(sidecar, "dark", values.get("dark")),
+        bad_bins=_bins(sidecar, values.get("bad_bins")),
     )
 
 
@@ -145,6 +148,14 @@ def _shape(path: Path, value: Any) -> tuple[int, ...] | None:
         or not all(type(v) is int and 1 <= v <= 1 << 31 for v in value)
     ):
         raise RequestError(f"{path.name}: 'shape' must be one to four whole numbers.")
+    return tuple(value)
+
+
+def _bins(path: Path, value: Any) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(type(v) is int and 0 <= v < 1 << 31 for v in value):
+        raise RequestError(f"{path.name}: 'bad_bins' must be a list of bin numbers from 0.")
     return tuple(value)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,15 +16,18 @@ from torch import Tensor
 
 from engine.acquisition import CTAcquisition
 from engine.data.dataset import Dataset
+from engine.data.detector_repair import MOST_BAD, Repair, fill_in
 from engine.data.field_check import FEW, check_field
-from engine.data.geometry_check import Proposal, check_geometry
-from engine.data.input_options import InputOptions
+from engine.data.geometry_check import Proposal, check_geometry, judge
+from engine.data.input_options import InputOptions, give
 from engine.data.line_integrals import Rows
 from engine.data.line_noise import LineNoise, declared_noise, estimated_noise
 from engine.data.measured_operator import MeasuredCT
 from engine.data.scan_geometry import GeometryNeeded, Layout, Scan, layout
 from engine.data.sidecar import Described
+from engine.data.sinogram_checks import check_scan, shows_object
 from engine.data.view_selection import select_views
+from engine.data.water import water_of
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view, truncated_share
@@ -53,6 +58,8 @@ class SinogramDataset(Dataset):
     rows : reads one slice in the file's own order
     options : what the person said when it was opened
     reopen : opens the same file with other options
+    axes : order of the file's axes, when it holds an array in any order
+    repair : what is corrected in the detector's values before anything else sees them
     """
 
     kind: ClassVar[str] = "sinogram"
@@ -60,7 +67,9 @@ class SinogramDataset(Dataset):
     rows: Callable[[int], Rows] = field(kw_only=True)
     options: InputOptions = field(kw_only=True)
     reopen: Opener = field(kw_only=True)
+    axes: str | None = None
     mu_water: float = MU_WATER_PER_MM
+    repair: Repair = field(default_factory=Repair)
 
     @property
     def geometry(self) -> CTGeometry:
@@ -78,6 +87,10 @@ class SinogramDataset(Dataset):
         mu = mu if cut else mu * field_of_view(self.geometry)
         return (1000 * (mu[0, 0] / self.mu_water - 1)).numpy()
 
+    def uncorrected(self) -> SinogramDataset:
+        """The same scan as the detector wrote it: without repairs, in the same units."""
+        return replace(self, repair=Repair(scale=self.repair.scale))
+
     def with_changes(self, **changes: Any) -> SinogramDataset:
         """The same file read with other options, e.g. ``scan_flip=True``."""
         changed = self.reopen(replace(self.options, **changes))
@@ -86,9 +99,18 @@ class SinogramDataset(Dataset):
         return changed
 
     def check_geometry(self, number: int | None = None) -> list[Proposal]:
-        """What the data say about direction, flip and centre; best first."""
+        """What the data say about direction, flip, centre and axes; best first."""
         number = self.count // 2 if number is None else number
-        return check_geometry(self.read(number), self.geometry)
+        return self._check_geometry(self.read(number))
+
+    def _check_geometry(self, values: NDArray[np.float32]) -> list[Proposal]:
+        """The readings; the verdict on the given one goes into the checks."""
+        even = self.layout.range_deg is not None
+        pitch = self.geometry.pitch_mm / self.layout.binning if even else None
+        proposals = check_geometry(values, self.geometry, pitch)
+        verdict, sentence, better = judge(proposals, self.geometry)
+        self.check("geometry", verdict, sentence, give(self.changes_for(better)) if better else "")
+        return proposals
 
     def changes_for(self, proposal: Proposal) -> dict[str, Any]:
         """The options that carry a proposal out, for ``with_changes``."""
@@ -98,10 +120,17 @@ class SinogramDataset(Dataset):
         if proposal.flip:
             changes["scan_flip"] = not self.layout.flip
         if proposal.transposed:
-            changes["axes"] = self._transposed_axes()
+            changes["axes"] = self.exchanged_axes("view", "detector")
+        if proposal.radians:
+            changes |= self.angles_as_radians()
         if not proposal.unchanged:
-            changes["scan_offset_mm"] = proposal.offset_mm - self.layout.trim_mm
+            trim = 0.0 if proposal.transposed else self.layout.trim_mm
+            changes["scan_offset_mm"] = proposal.offset_mm - trim
         return changes
+
+    def angles_as_radians(self) -> dict[str, Any]:
+        said = self.layout.range_deg
+        return {"scan_angle_unit": "rad"} if said is None else {"scan_range": math.degrees(said)}
 
     def problem(
         self,
@@ -135,6 +164,7 @@ class SinogramDataset(Dataset):
             intensity,
             truncated=check_field(self, y, geometry),
         )
+        self._check_before_run(measured[0][0])
         noise = self._noise([values for values, _ in measured], settings)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
         self.say("noise", noise.words, noise.origin)
@@ -145,7 +175,7 @@ class SinogramDataset(Dataset):
             modality="CT",
             noise_sigma=sigma,
             noise_origin=noise.origin,
-            weights=_alive(weights, [dead for _, dead in measured], y),
+            weights=_alive(weights, [bad[kept] for _, bad in measured], y),
             pixel_mm=(geometry.pixel_mm, geometry.pixel_mm),
             slices=tuple(numbers),
             provenance={
@@ -154,8 +184,20 @@ class SinogramDataset(Dataset):
                 "kept_views": kept.tolist(),
                 "mu_water_per_mm": self.mu_water,
                 "noise": noise.to_dict(),
+                "corrections": self.repair.to_dict(),
             },
         )
+
+    def _check_before_run(self, values: NDArray[np.float32]) -> None:
+        """What was not looked at when the scan was opened; once, it is the same for all slices."""
+        known = {check.name for check in self.checks}
+        if not shows_object(values):
+            return
+        if "units" not in known:
+            self._take_checks(Rows(values), values)
+        if "geometry" not in known:
+            with contextlib.suppress(RequestError):  # too small to be checked
+                self._check_geometry(values)
 
     def _noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
         """The noise that was declared, or else what the data say of it."""
@@ -171,50 +213,69 @@ class SinogramDataset(Dataset):
         return noise
 
     def _measured(self, number: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """A slice with its dead bins filled in, and which bins those were."""
+        """A slice with its bad values filled in, and which values those were."""
         if not 0 <= number < self.count:
             raise RequestError(f"{self.description} has no slice {number}: it has {self.count}.")
-        rows = self.rows(number)
-        values = rows.values[:, ::-1] if self.layout.flip else rows.values
+        return self._corrected(self.rows(number), number)
+
+    def _corrected(self, rows: Rows, number: int) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         if rows.starved:
-            self._warn(
+            self.warn(
                 f"Slice {number}: {rows.starved} rays let nothing through; "
                 "they count as a transmission of 0.00001."
             )
-        values, dead = self._without_dead_bins(values, number)
-        return _binned(values, self.layout.binning), _binned_dead(dead, self.layout.binning)
+        values = self.repair.shaped(rows.values)
+        values, bad = self._without_bad_pixels(values, number)
+        values = self.repair.finished(values)
+        if self.layout.flip:
+            values, bad = values[:, ::-1], bad[:, ::-1]
+        return _binned(values, self.layout.binning), _any_binned(bad, self.layout.binning)
 
-    def _without_dead_bins(
+    def _without_bad_pixels(
         self, values: NDArray[np.float32], number: int
     ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         wrong = ~np.isfinite(values)
         dead = np.asarray(wrong.all(axis=0))
-        stray = int((wrong & ~dead).sum())
+        stray = 0 if self.repair.bad_pixels else int((wrong & ~dead).sum())
         if stray or dead.sum() > MOST_DEAD * dead.size:
             raise RequestError(
                 f"{self.description}: slice {number} (counted from 0) holds "
                 f"{int(wrong.sum())} values that are NaN "
                 "or infinite."
             )
+        bad = self.repair.mask(values) | dead
+        if bad.mean() > MOST_BAD:
+            raise RequestError(
+                f"{self.description}: {100 * bad.mean():.0f} % of the values of slice {number} are "
+                "bad pixels: that is not a detector to be mended."
+            )
         if dead.any():
-            bins = np.arange(dead.size)
-            values = values.copy()
-            for view in values:
-                view[dead] = np.interp(bins[dead], bins[~dead], view[~dead])
-            self._warn(
+            self.warn(
                 f"Slice {number}: {int(dead.sum())} detector bins are dead; they are filled in "
                 "from their neighbours and have no weight."
             )
-        return values, dead
+        return (fill_in(values, bad) if bad.any() else values), bad
 
-    def _transposed_axes(self) -> str:
-        axes = self.options.axes or ("view,detector" if self.count == 1 else "slice,view,detector")
-        swap = {"view": "detector", "detector": "view"}
+    def exchanged_axes(self, one: str, other: str) -> str:
+        """The order of axes with two of them exchanged, for ``axes``."""
+        axes = self.axes or ("view,detector" if self.count == 1 else "slice,view,detector")
+        swap = {one: other, other: one}
         return ",".join(swap.get(axis.strip(), axis.strip()) for axis in axes.split(","))
 
-    def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+    def look(self) -> None:
+        number = self.count // 2
+        try:
+            rows = self.rows(number)
+            lines, _ = self._corrected(rows, number)
+        except RequestError as error:
+            fix = "" if self.repair.bad_pixels else give({"scan_bad_pixels": True})
+            self.check("values", "doubtful", str(error), fix)  # other slices may be fine
+            return
+        self._take_checks(rows, lines)
+
+    def _take_checks(self, rows: Rows, lines: NDArray[np.float32]) -> None:
+        for one in check_scan(self, rows, lines):
+            self.check(one.name, one.verdict, one.sentence, one.fix)
 
 
 def open_scan(
@@ -230,7 +291,8 @@ def open_scan(
     """What every reader of sinograms ends with; ``options`` are the person's own."""
     made = layout(path.name, scan, described)
     pixel = made.geometry.pixel_mm
-    mu_water = described.options.mu_water
+    repair = Repair.asked(described.options, described.bad_bins)
+    repair.check(path.name, scan.detectors)
     dataset = SinogramDataset(
         modality="CT",
         description=path.name,
@@ -243,18 +305,34 @@ def open_scan(
         rows=rows,
         options=options,
         reopen=reopen,
-        mu_water=mu_water or MU_WATER_PER_MM,
+        repair=repair,
     )
-    origin = described.origin("mu_water") if mu_water else "assumed, as at about 70 keV"
-    dataset.add_fact("attenuation of water", f"{dataset.mu_water:g} / mm", origin)
+    _settle_water(dataset, described, scan.energy_kev)
+    dataset.settle_slices(described.options.slice_spacing_mm, described.origin("slice_spacing_mm"))
+    for name, words in repair.words().items():
+        dataset.add_fact(name, words, "corrected, as asked")
     if described.sidecar is not None:
         dataset.add_fact("sidecar", described.sidecar.name, "beside the file or asked for")
-    if mu_water is None:
-        dataset.warnings.append(
-            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give --mu-water for "
-            "another energy."
-        )
     return dataset
+
+
+def _settle_water(dataset: SinogramDataset, described: Described, file_kev: float | None) -> None:
+    """What water attenuates: told, taken from a table at the energy told, or assumed."""
+    told = described.options
+    dataset.mu_water = water_of(told, file_kev)
+    if told.mu_water is not None:
+        origin = described.origin("mu_water")
+    elif told.energy_kev is not None:
+        origin = f"at {told.energy_kev:g} keV"
+    elif file_kev is not None:
+        origin = f"at the file's {file_kev:g} keV"
+    else:
+        origin = "assumed, as at about 70 keV"
+        dataset.warn(
+            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give --mu-water or "
+            "--energy-kev for another energy."
+        )
+    dataset.add_fact("attenuation of water", f"{dataset.mu_water:.4g} / mm", origin)
 
 
 def _binned(values: NDArray[np.float32], binning: int) -> NDArray[np.float32]:
@@ -264,14 +342,16 @@ def _binned(values: NDArray[np.float32], binning: int) -> NDArray[np.float32]:
     return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def _binned_dead(dead: NDArray[np.bool_], binning: int) -> NDArray[np.bool_]:
-    kept = dead.size // binning
-    return np.asarray(dead[: kept * binning].reshape(kept, binning).any(axis=1))
+def _any_binned(bad: NDArray[np.bool_], binning: int) -> NDArray[np.bool_]:
+    if binning > 1:
+        kept = bad.shape[1] // binning
+        return np.asarray(bad[:, : kept * binning].reshape(len(bad), kept, binning).any(axis=2))
+    return bad
 
 
-def _alive(weights: Tensor | None, dead: list[NDArray[np.bool_]], y: Tensor) -> Tensor | None:
-    """The weights without dead detector bins; None when every ray has weight 1."""
-    if not any(one.any() for one in dead):
+def _alive(weights: Tensor | None, bad: list[NDArray[np.bool_]], y: Tensor) -> Tensor | None:
+    """The weights without bad values; None when every ray has weight 1."""
+    if not any(one.any() for one in bad):
         return weights
-    alive = torch.from_numpy(~np.stack(dead)).to(y.dtype)[:, None, None, :].expand_as(y)
-    return alive.contiguous() if weights is None else weights * alive
+    alive = torch.from_numpy(~np.stack(bad)).to(y.dtype)[:, None]
+    return alive if weights is None else weights * alive

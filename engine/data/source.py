@@ -13,6 +13,7 @@ from engine.data.readers.dicom_magic import is_dicom
 from engine.data.shrink import shrunk
 from engine.errors import RequestError
 
+MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
 Reader = Callable[[Path, InputOptions], Dataset]
 
 # suffix -> module and function; imported when first needed
@@ -67,7 +68,15 @@ def open_input(text: str, options: InputOptions | None = None) -> Dataset:
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
     dataset.opened = tuple(stamp_of(file) for file in dataset.files)
+    if _quickly_read(dataset):
+        dataset.look()
     return dataset
+
+
+def _quickly_read(dataset: Dataset) -> bool:
+    """Whether one slice is a small part of a few files: a folder of views is read as a whole."""
+    sizes = [stamp[0] for stamp in dataset.opened if stamp is not None]
+    return len(sizes) <= MOST_FILES and sum(sizes) <= MOST_BYTES
 
 
 def find_reader(path: Path) -> Reader:

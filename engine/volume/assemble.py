@@ -165,13 +165,17 @@ def export(
     facts: dict[str, Any],
     window: tuple[float, float] | None = None,
     overwrite: bool = False,
+    output_unit: str = "hu",
 ) -> list[str]:
     """Write the volume by suffix; returns notes of what a format could not keep."""
     record = run_record(volume, bench, facts)
     record.outputs = [str(path) for path in outputs]
     whole = [path for path in outputs if suffix_of(path, WHOLE)]
     others = [path for path in outputs if path not in whole]
-    notes = write_outputs(others, mapped_result(volume, bench, record, window), overwrite)
+    mapped = dataclasses.replace(
+        mapped_result(volume, bench, record, window), output_unit=output_unit
+    )
+    notes = write_outputs(others, mapped, overwrite)
     if whole:
         notes += write_outputs(whole, _whole_result(volume, bench, record, window), overwrite)
     return notes

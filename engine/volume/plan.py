@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from engine.data.input_options import PATH_OPTIONS
 from engine.data.shared_record import REMOVED
 from engine.data.source import parse_slices
 from engine.device import choose_device
@@ -101,7 +102,7 @@ class VolumePlan:
         """For files: a de-identified job does not name its input, whose hash is there."""
         if not self.job.deidentify:
             return self
-        options = {k: v for k, v in self.job.options.items() if k != "sidecar"}
+        options = {k: v for k, v in self.job.options.items() if k not in PATH_OPTIONS}
         job = dataclasses.replace(self.job, input=REMOVED, options=options)
         return dataclasses.replace(self, job=job)
 
@@ -169,7 +170,8 @@ def _facts(plan: VolumePlan) -> dict[str, Any]:
     settings, acquisition, options = (job.pop(k) for k in ("settings", "acquisition", "options"))
     for name in ("input", "prior", "slices"):  # known by content, and by the slices' numbers
         job.pop(name)
-    options.pop("sidecar", None)
+    for name in PATH_OPTIONS:
+        options.pop(name, None)
     return {**job, **settings, **acquisition, **options, **body.pop("versions"), **body}
 
 

@@ -1,5 +1,6 @@
 """Opened data say everything a window needs, and nothing that must not be written down."""
 
+import h5py
 import numpy as np
 import pytest
 from data_files import CT_SMALL, MIXED, RAYS, STUDY, VOLUME, kspace_file, sinogram_file, volume_file
@@ -198,3 +199,18 @@ def test_a_single_dicom_file_is_one_series():
     assert [item.chosen for item in opened.series] == [True]
     assert opened.screen_name == "CT_small.dcm"
     assert opened.name == "CT series 1"
+
+
+def test_links_into_other_files_are_asked_about_and_followed_only_after_that(tmp_path):
+    with h5py.File(tmp_path / "part.h5", "w") as file:
+        file["image"] = np.zeros((16, 16), np.float32)
+    with h5py.File(tmp_path / "frame.h5", "w") as file:
+        file["image"] = h5py.ExternalLink("part.h5", "/image")
+    told = {"modality": "mr", "dataset": "image"}
+    asked = try_open(str(tmp_path / "frame.h5"), told)
+    assert isinstance(asked, Question)
+    assert asked.missing == ("allow_links",)
+    (answer,) = asked.choices
+    assert answer.options == {"allow_links": str(tmp_path)}
+    opened = try_open(str(tmp_path / "frame.h5"), {**told, **answer.options})
+    assert opened.image_size == (16, 16)

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.images.display import PRESETS
 from app.images.pane import ImagePane
-from app.images.window import DEFAULT_CT, DRAG_PIXELS, WindowLevel
+from app.images.window import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
 from engine.data.writers.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (
@@ -284,3 +284,14 @@ def test_clicking_takes_the_keyboard(pane, qtbot):
     QTest.mouseClick(pane.view.viewport(), LEFT, NONE, QPoint(10, 10))
     assert pane.focusPolicy() == Qt.FocusPolicy.StrongFocus
     assert pane.isActiveWindow() is False or pane.hasFocus()
+
+
+def test_micro_ct_chooses_a_window_that_shows_it_and_a_body_the_usual_one():
+    model = WindowModel()
+    image = np.full((32, 32), -1000.0)
+    image[8:20, 8:20] = 80_000.0
+    model.meet("CT", image)
+    assert model.window.levels == pytest.approx((-1000, 80_000))
+    model.forget()
+    model.meet("CT", np.clip(image, -1000, 1200))
+    assert model.window == DEFAULT_CT

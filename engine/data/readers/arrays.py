@@ -18,8 +18,8 @@ from engine.data.input_options import InputOptions
 from engine.data.readers.npy import npz_names, read_npy, read_npz
 from engine.data.readers.slices import Indexable, SliceView, by_slices
 from engine.data.sidecar import Described, describe
+from engine.data.water import CT_UNITS, to_hu
 from engine.errors import DescriptionNeeded, RequestError
-from engine.physics.units import MU_WATER_PER_MM
 
 __all__ = ["image_array", "open_array", "open_mat", "open_npy", "open_npz", "read_npy"]
 
@@ -134,15 +134,11 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
     modality = options.modality.upper() if options.modality else ("MR" if is_complex else "CT")
     if modality == "CT" and is_complex:
         raise RequestError(f"{path} is complex: it is no CT image (use --modality mr).")
-    if modality == "CT" and options.unit not in ("hu", "mu", "normalised"):
+    if modality == "CT" and options.unit not in CT_UNITS:
         raise DescriptionNeeded(
-            f"{path} has no unit: say --unit hu, mu or normalised.", ("kind", "unit")
+            f"{path} has no unit: say --unit hu, mu, mu-cm or normalised.", ("kind", "unit")
         )
-    scale, offset = 1.0, 0.0
-    if modality == "CT" and options.unit == "mu":
-        scale, offset = 1000 / (options.mu_water or MU_WATER_PER_MM), -1000.0
-    elif modality == "CT" and options.unit == "normalised":
-        scale = 1000.0  # the engine's own CT map, HU = 1000 x
+    scale, offset = to_hu(options) if modality == "CT" else (1.0, 0.0)
 
     def read(number: int) -> np.ndarray:
         if is_complex:
@@ -163,4 +159,5 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
         dataset.add_fact("unit", options.unit, "option")
         if options.unit == "hu":
             keep_above_air(dataset)
+    dataset.settle_slices(options.slice_spacing_mm, "option")
     return dataset

@@ -11,7 +11,7 @@ import numpy as np
 from engine.data import hdf5_safe
 from engine.data.input_options import InputOptions
 from engine.data.readers.hdf5 import StoredArray
-from engine.data.readers.hdf5_values import attribute_text, length_mm, numbers
+from engine.data.readers.hdf5_values import attribute_text, energy_kev, length_mm, numbers
 from engine.data.readers.projections import Projections, open_projections
 from engine.data.readers.slices import SliceView, by_slices
 from engine.data.readers.units import degrees
@@ -21,6 +21,7 @@ from engine.errors import RequestError
 
 DETECTOR = "measurement/instrument/detector"
 PIXEL_NAMES = ("actual_pixel_size_x", "pixel_size_x", "x_pixel_size", "pixel_size")
+ENERGIES = ("measurement/instrument/monochromator/energy", "measurement/instrument/source/energy")
 AXES = {"theta": "frame", "y": "row", "x": "column"}
 
 
@@ -32,8 +33,9 @@ def open_data_exchange(path: Path, options: InputOptions) -> SinogramDataset:
             raise RequestError(f"{path.name}: /exchange/data is not a stack of projections.")
         axes = _axes(data)
         frames = data.shape[axes.index("frame")]
-        theta = _theta(path, file, frames, warnings)
+        theta = _theta(path, file, frames, warnings, options.scan_angle_unit)
         pitch = length_mm(file, [f"{DETECTOR}/{name}" for name in PIXEL_NAMES])
+        energy = energy_kev(file, ENERGIES)
         detectors = data.shape[axes.index("column")]
         fields = {
             name: hdf5_safe.array(file, f"exchange/{name}") is not None
@@ -57,7 +59,13 @@ def open_data_exchange(path: Path, options: InputOptions) -> SinogramDataset:
         ):
             raise RequestError(f"{path.name}: flat or dark fields have another size than the data.")
     scan = Scan(
-        frames, detectors, theta, "parallel", pitch, origin="Data Exchange (a synchrotron's)"
+        views=frames,
+        detectors=detectors,
+        angles_deg=theta,
+        kind="parallel",
+        pitch_mm=pitch,
+        energy_kev=energy,
+        origin="Data Exchange (a synchrotron's)",
     )
     return open_projections(path, options, scan, stack, partial(open_data_exchange, path), warnings)
 
@@ -73,7 +81,10 @@ def _axes(data: h5py.Dataset) -> list[str]:
     return ["frame", "row", "column"]
 
 
-def _theta(path: Path, file: h5py.File, frames: int, warnings: list[str]) -> np.ndarray:
+def _theta(
+    path: Path, file: h5py.File, frames: int, warnings: list[str], told: str | None
+) -> np.ndarray:
+    """In degrees, unless the person says of which unit the numbers are."""
     stored = hdf5_safe.array(file, "exchange/theta")
     if stored is None:
         warnings.append(
@@ -82,4 +93,6 @@ def _theta(path: Path, file: h5py.File, frames: int, warnings: list[str]) -> np.
         )
         return np.linspace(0.0, 180.0, frames)
     theta = numbers(path, stored, frames, "angles")
+    if told is not None:
+        return theta
     return theta * degrees(attribute_text(stored, "units") or "deg", path.name)

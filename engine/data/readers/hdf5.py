@@ -11,7 +11,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from engine.data import hdf5_safe
+from engine.data import hdf5_links, hdf5_safe
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
 from engine.data.readers.arrays import choose, open_array
@@ -23,6 +23,17 @@ MAX_DEPTH = 6
 
 
 def open_hdf5(path: Path, options: InputOptions) -> Dataset:
+    """Links into other files are followed only where the person allows it.
+
+    The files they lead to belong to the input: its hash covers them, too.
+    """
+    with hdf5_links.allow(options.allow_links) as links:
+        dataset = _open(path, options)
+    dataset.files = (*dataset.files, *(one for one in links if one not in dataset.files))
+    return dataset
+
+
+def _open(path: Path, options: InputOptions) -> Dataset:
     described = describe(path, options)
     with hdf5_safe.open_h5(path) as file:
         layout = _layout(file)
@@ -86,8 +97,8 @@ def _some(file: h5py.File) -> Iterator[tuple[str, Any]]:
 def children(group: h5py.Group) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
     """What really lies in the group; links to elsewhere are passed over."""
     for name in list(group.keys())[: hdf5_safe.MAX_ITEMS]:
-        if hdf5_safe.lies_inside(group, name):
-            node = group[name]
+        if hdf5_safe.lies_inside(group, name) or hdf5_links.allowed() is not None:
+            node = hdf5_safe.item(group, name)
             if isinstance(node, h5py.Group | h5py.Dataset):
                 yield name, node
 
@@ -97,13 +108,14 @@ class StoredArray:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.links = hdf5_links.allowed()
         with self._dataset() as dataset:
             self.shape: tuple[int, ...] = dataset.shape
             self.dtype: np.dtype = dataset.dtype
 
     @contextmanager
     def _dataset(self) -> Iterator[h5py.Dataset]:
-        with hdf5_safe.open_h5(self.path) as file:
+        with hdf5_links.allow(self.links), hdf5_safe.open_h5(self.path) as file:
             dataset = hdf5_safe.array(file, self.name)
             if dataset is None:
                 raise RequestError(f"{self.path.name} has no array '{self.name}'.")

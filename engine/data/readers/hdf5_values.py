@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import h5py
 import numpy as np
 
 from engine.data import hdf5_safe
-from engine.data.readers.units import millimetres
+from engine.data.readers.units import kiloelectronvolts, millimetres
+from engine.data.water import KEV
 from engine.errors import RequestError
 
 
@@ -33,6 +35,20 @@ def numbers(path: Path, stored: h5py.Dataset, count: int, what: str) -> np.ndarr
 
 def length_mm(file: h5py.File, names: Iterable[str]) -> float | None:
     """The first of these lengths that is there with its unit; one without is not believed."""
+    return _with_unit(file, names, millimetres)
+
+
+def energy_kev(file: h5py.File, names: Iterable[str]) -> float | None:
+    """The first of these energies, likewise; only such as photons of a CT scan have."""
+    found = None
+    with contextlib.suppress(RequestError):  # in a unit that is not known
+        found = _with_unit(file, names, kiloelectronvolts)
+    return found if found is not None and KEV[0] <= found <= KEV[-1] else None
+
+
+def _with_unit(
+    file: h5py.File, names: Iterable[str], factor: Callable[[str, str], float]
+) -> float | None:
     for name in names:
         stored = hdf5_safe.item(file, name)
         if not isinstance(stored, h5py.Dataset) or stored.dtype.kind not in "fiu":
@@ -42,5 +58,5 @@ def length_mm(file: h5py.File, names: Iterable[str]) -> float | None:
             continue
         value = float(hdf5_safe.read(stored).reshape(-1)[0])
         if math.isfinite(value) and value > 0:
-            return value * millimetres(unit, str(name))
+            return value * factor(unit, str(name))
     return None

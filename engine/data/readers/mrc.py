@@ -41,7 +41,7 @@ def open_mrc(path: Path, options: InputOptions) -> SinogramDataset:
     )
     files = (path,) if tilts is None else (path, tilts)
     return open_sinogram_array(
-        stack, path, options, described, partial(open_mrc, path), AXES, files, scan
+        stack, path, options, described, partial(open_mrc, path), AXES, files, scan, True
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from engine.data import hdf5_safe
 from engine.data.input_options import InputOptions
 from engine.data.readers.hdf5 import StoredArray, children
-from engine.data.readers.hdf5_values import attribute_text, length_mm, numbers
+from engine.data.readers.hdf5_values import attribute_text, energy_kev, length_mm, numbers
 from engine.data.readers.projections import Projections, open_projections
 from engine.data.readers.slices import by_slices
 from engine.data.readers.units import degrees
@@ -21,6 +21,7 @@ from engine.errors import RequestError
 
 PROJECTION, FLAT, DARK, INVALID = 0, 1, 2, 3
 KEYS = ("image_key", "image_key_control")
+ENERGIES = ("instrument/beam/incident_energy", "beam/incident_energy")
 ENTRIES, DEPTH = 64, 2
 
 
@@ -67,8 +68,10 @@ def open_nxtomo(path: Path, options: InputOptions) -> SinogramDataset:
             raise RequestError(f"{path.name}: '{detector}/data' is not a stack of frames.")
         frames, _, detectors = data.shape
         key = _keys(path, file, detector, frames)
-        angles = _angles(path, file, detector.rsplit("/", 2)[0], frames)
+        entry = detector.rsplit("/", 2)[0]
+        angles = _angles(path, file, entry, frames, options.scan_angle_unit)
         pitch = length_mm(file, [f"{detector}/{name}" for name in ("x_pixel_size", "pixel_size")])
+        energy = energy_kev(file, [f"{entry}/{name}" for name in ENERGIES])
     kept = np.flatnonzero(key == PROJECTION)
     if not kept.size:
         raise RequestError(f"{path.name}: none of its {frames} frames is a projection.")
@@ -90,6 +93,7 @@ def open_nxtomo(path: Path, options: InputOptions) -> SinogramDataset:
         angles_deg=None if angles is None else angles[kept],
         kind="parallel",
         pitch_mm=pitch,
+        energy_kev=energy,
         origin="NXtomo",
     )
     invalid = int(((key < PROJECTION) | (key >= INVALID)).sum())
@@ -105,7 +109,10 @@ def _keys(path: Path, file: h5py.File, detector: str, frames: int) -> np.ndarray
     raise RequestError(f"{path.name} has no image keys.")
 
 
-def _angles(path: Path, file: h5py.File, entry: str, frames: int) -> np.ndarray | None:
+def _angles(
+    path: Path, file: h5py.File, entry: str, frames: int, told: str | None
+) -> np.ndarray | None:
+    """In degrees, unless the person says of which unit the numbers are."""
     group = hdf5_safe.item(file, entry)
     assert isinstance(group, h5py.Group)
     samples = [name for name, node in children(group) if _is(name, node, "sample", "NXsample")]
@@ -115,6 +122,8 @@ def _angles(path: Path, file: h5py.File, entry: str, frames: int) -> np.ndarray 
             continue
         stored = hdf5_safe.array(file, f"{entry}/{name}/rotation_angle")
         if stored is not None:
-            unit = attribute_text(stored, "units") or "deg"
-            return numbers(path, stored, frames, "angles") * degrees(unit, path.name)
+            angles = numbers(path, stored, frames, "angles")
+            if told is not None:
+                return angles
+            return angles * degrees(attribute_text(stored, "units") or "deg", path.name)
     return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.data.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT_ARC_DEG, arc_deg
 from engine.data.input_options import InputOptions
 from engine.data.line_integrals import Rows, from_counts, from_transmission
 from engine.data.readers.slices import SliceView
@@ -97,12 +99,7 @@ def open_projections(
         count = stack.frames.shape[0]
         return open_scan(path, options, described, scan, rows, count, reopen)
 
-    dataset = made(scan)
-    if described.options.scan_offset_mm is None:
-        offset_mm, note = _centre(dataset)
-        if offset_mm is not None:
-            dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
-        warnings.append(note)
+    dataset = with_centre(made, scan, described, True)
     told = described.options.unit is not None
     origin = described.origin("unit") if told else "projections with flat and dark fields"
     dataset.add_fact("unit", unit, origin)
@@ -110,18 +107,50 @@ def open_projections(
     return dataset
 
 
-def _centre(dataset: SinogramDataset) -> tuple[float | None, str]:
-    """The offset that the middle row asks for, for the bins in the file's order."""
-    middle = dataset.count // 2
+def with_centre(
+    made: Callable[[Scan], SinogramDataset], scan: Scan, described: Described, usual: bool
+) -> SinogramDataset:
+    """The dataset, with the rotation centre of its middle slice unless somebody tells it.
+
+    ``usual``: whether it is looked for when the person says nothing of it.
+    """
+    dataset, asked = made(scan), described.options.scan_find_centre
+    if asked is None and min(scan.views, scan.detectors) < FEWEST_BINS:
+        return dataset
+    if described.options.scan_offset_mm is not None or scan.offset_mm is not None:
+        return dataset
+    if not (usual if asked is None else asked):
+        return dataset
+    if not asked and (span := arc_deg(dataset.geometry)) < SHORT_ARC_DEG:
+        sentence = (
+            f"The rotation centre is not in the file, and views over {span:.0f} degrees do not "
+            "tell it: the middle of the detector is assumed."
+        )
+        dataset.check("centre", "doubtful", sentence, "give --scan-offset-mm, if it is known")
+        dataset.warn(sentence)
+        return dataset
     try:
+        middle = dataset.count // 2
         found = estimate_offset(dataset.read(middle), dataset.geometry)
     except RequestError as error:
-        return None, f"The rotation centre could not be estimated and is assumed: {error}"
+        dataset.warn(f"The rotation centre could not be estimated and is assumed: {error}")
+        return dataset
     used = found.mm - dataset.layout.trim_mm
+    offset_mm = -used if dataset.layout.flip else used
+    dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
     note = (
         f"The rotation centre is not in the file; slice {middle} fits best with a detector offset "
-        f"of {used:.4g} mm (--scan-offset-mm changes it)."
+        f"of {used:.4g} mm (--scan-offset-mm changes it), which leaves "
+        f"{100 * found.residual:.1f} % of the data unexplained."
     )
     if found.at_edge:
         note += " That is at the end of the range searched: look at the image."
-    return -used if dataset.layout.flip else used, note
+    doubtful = found.at_edge or found.residual > NOTHING_FITS
+    dataset.check(
+        "centre",
+        "doubtful" if doubtful else "corrected",
+        note,
+        "give --scan-offset-mm, if it is known" if doubtful else "",
+    )
+    dataset.warn(note)
+    return dataset

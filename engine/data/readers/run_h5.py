@@ -78,6 +78,7 @@ def open_run_h5(path: Path, options: InputOptions) -> ImageDataset:
         if found is None or found.shape != (count, *size):
             raise RequestError(f"{path} holds no {name} image.")
         pixel_mm, placements = _pixel(file), _placements(path, file, count)
+        apart = attribute(file, "slice_mm")
     described = Described(InputOptions(kind=options.kind))
     unit = stated_unit(path, described, False, (modality, "the file"))
 
@@ -99,6 +100,8 @@ def open_run_h5(path: Path, options: InputOptions) -> ImageDataset:
         placements=placements,
         read=slice_of,
     )
+    if isinstance(apart, float) and math.isfinite(apart) and apart > 0 and placements is None:
+        dataset.settle_slices(apart, "the file")
     settle_pixel(dataset, Described(options), pixel_mm is not None, "the file")
     return dataset
 

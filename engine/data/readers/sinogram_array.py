@@ -9,6 +9,7 @@ import numpy as np
 from engine.data.dataset import Fact
 from engine.data.input_options import InputOptions
 from engine.data.line_integrals import Rows, from_counts, from_transmission
+from engine.data.readers.projections import with_centre
 from engine.data.readers.slices import Indexable, by_slices
 from engine.data.scan_geometry import GeometryNeeded, Scan, layout
 from engine.data.sidecar import Described
@@ -28,8 +29,12 @@ def open_sinogram_array(
     axes: str | None = None,
     files: tuple[Path, ...] | None = None,
     said: Scan | None = None,
+    find_centre: bool = False,
 ) -> SinogramDataset:
-    """Slices of ``array``; ``axes`` is the format's own order and ``said`` what it knows."""
+    """Slices of ``array``; ``axes`` is the format's own order and ``said`` what it knows.
+
+    ``find_centre``: whether the format is one of stacks that never say their rotation centre.
+    """
     if array.dtype.kind not in "fiu":
         raise RequestError(f"{path.name} holds {array.dtype} values: a sinogram is real numbers.")
     view = by_slices(array, path.name, NAMES, described.options.axes or axes)
@@ -56,7 +61,11 @@ def open_sinogram_array(
         pick = number if len(flat) > 1 else 0
         return from_counts(values, flat[pick], dark[number if len(dark) > 1 else 0])
 
-    dataset = open_scan(path, options, described, scan, rows, count, reopen, files)
+    def made(scan: Scan) -> SinogramDataset:
+        return open_scan(path, options, described, scan, rows, count, reopen, files)
+
+    dataset = with_centre(made, scan, described, find_centre)
+    dataset.axes = described.options.axes or axes
     dataset.facts.append(Fact("unit", str(unit), described.origin("unit")))
     return dataset
 

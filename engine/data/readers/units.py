@@ -31,6 +31,9 @@ ANGLES_DEG = {
 }
 
 
+ENERGIES_KEV = {"ev": 1e-3, "kev": 1.0, "mev": 1e3}
+
+
 def millimetres(unit: str, name: str) -> float:
     """How many mm the unit is."""
     return _lookup(LENGTHS_MM, unit, name, "length")
@@ -38,6 +41,10 @@ def millimetres(unit: str, name: str) -> float:
 
 def degrees(unit: str, name: str) -> float:
     return _lookup(ANGLES_DEG, unit, name, "angle")
+
+
+def kiloelectronvolts(unit: str, name: str) -> float:
+    return _lookup(ENERGIES_KEV, unit, name, "energy")
 
 
 def _lookup(table: dict[str, float], unit: str, name: str, what: str) -> float:

@@ -13,10 +13,8 @@ from engine.data.input_options import InputOptions
 from engine.data.orientation import Screen, usable
 from engine.data.readers.stored_volume import StoredVolume
 from engine.data.sidecar import Described, describe
+from engine.data.water import CT_UNITS, to_hu
 from engine.errors import DescriptionNeeded, RequestError
-from engine.physics.units import MU_WATER_PER_MM
-
-CT_UNITS = ("hu", "mu", "normalised")
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def stated_unit(
     else:
         raise DescriptionNeeded(
             f"{path} does not say what it shows: add --modality mr, or --modality ct with "
-            "--unit hu, mu or normalised.",
+            "--unit hu, mu, mu-cm or normalised.",
             ("modality", "unit"),
         )
     facts = [Fact("modality", modality, origin)]
@@ -61,12 +59,10 @@ def stated_unit(
     if unit is None and own and own[0] == "CT":
         unit, origin = "hu", own[1]
     if unit not in CT_UNITS:
-        raise DescriptionNeeded(f"{path} has no unit: say --unit hu, mu or normalised.", ("unit",))
-    scale, offset = 1.0, 0.0
-    if unit == "mu":
-        scale, offset = 1000 / (options.mu_water or MU_WATER_PER_MM), -1000.0
-    elif unit == "normalised":
-        scale = 1000.0  # the engine's own CT map, HU = 1000 x
+        raise DescriptionNeeded(
+            f"{path} has no unit: say --unit hu, mu, mu-cm or normalised.", ("unit",)
+        )
+    scale, offset = to_hu(options, unit)
     return Unit("CT", scale, offset, (*facts, Fact("unit", unit, origin)))
 
 
@@ -148,6 +144,7 @@ def volume_dataset(
 def settle_pixel(dataset: ImageDataset, described: Described, sized: bool, origin: str) -> None:
     """The file's own pixel size, else the person's, else 1 mm and a warning."""
     options = described.options
+    dataset.settle_slices(options.slice_spacing_mm, described.origin("slice_spacing_mm"))
     if sized and dataset.pixel_mm is not None:
         rows, columns = dataset.pixel_mm
         if options.pixel_mm and abs(options.pixel_mm / columns - 1) > 1e-3:

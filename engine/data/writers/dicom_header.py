@@ -105,13 +105,16 @@ class DerivedSeries:
         if given and dataset and dataset.image_size == shape and all(map(usable, given)):
             return given, True
         pixel = self.result.problem.pixel_mm or (dataset.pixel_mm if dataset else None)
-        words = ["position in the patient unknown: an axial stack in 1 mm steps is assumed"]
+        apart = dataset.slice_mm if dataset and dataset.slice_mm else 1.0
+        words = [
+            f"position in the patient unknown: an axial stack in {apart:g} mm steps is assumed"
+        ]
         if pixel is None:
             words.append("pixel size unknown: 1 mm is assumed")
         self.remarks += words
         self.notes += [f"DICOM: {text}." for text in words]
         return [
-            axial_placement(shape, pixel or (1.0, 1.0), number)
+            axial_placement(shape, pixel or (1.0, 1.0), number * apart)
             for number in self.result.problem.slices
         ], False
 
@@ -260,12 +263,12 @@ def usable(placement: Placement) -> bool:
 
 
 def axial_placement(
-    shape: tuple[int, int], pixel_mm: tuple[float, float], number: int
+    shape: tuple[int, int], pixel_mm: tuple[float, float], z_mm: float
 ) -> Placement:
     """The image's centre on the z axis: what a viewer expects of an axial slice."""
     (rows, columns), (row_mm, column_mm) = shape, pixel_mm
     x, y = -(columns - 1) / 2 * column_mm, -(rows - 1) / 2 * row_mm
-    return Placement((x, y, float(number)), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), pixel_mm)
+    return Placement((x, y, float(z_mm)), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), pixel_mm)
 
 
 def decimal(value: float) -> DSfloat:

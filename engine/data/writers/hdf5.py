@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engine import __version__
 from engine.data.atomic import write_atomic
-from engine.data.orientation import pixel_of, placements_of
+from engine.data.orientation import pixel_of, placements_of, slice_mm_of
 from engine.data.readers.run_h5 import FORMAT, FORMAT_VERSION
 from engine.data.record import FORMAT as RECORD_FORMAT
 from engine.data.record import FORMAT_VERSION as RECORD_VERSION
@@ -109,6 +109,9 @@ def fill(file: h5py.File, result: Result) -> None:
     pixel_mm = pixel_of(result)
     if pixel_mm is not None:
         file.attrs["pixel_mm"] = pixel_mm
+    apart = slice_mm_of(result)
+    if apart is not None:
+        file.attrs["slice_mm"] = apart
     for name, image in (("image", result.image), ("reference", problem.reference)):
         if image is not None:
             _images(file, name, problem, image, unit)

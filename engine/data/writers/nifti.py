@@ -11,11 +11,19 @@ import numpy as np
 from nibabel.nifti1 import Nifti1Header
 
 from engine.data.atomic import write_atomic
-from engine.data.orientation import RIGHT_ANGLE, affine_of, flip_lps_ras, pixel_of, placements_of
+from engine.data.orientation import (
+    RIGHT_ANGLE,
+    affine_of,
+    flip_lps_ras,
+    pixel_of,
+    placements_of,
+    slice_mm_of,
+)
 from engine.data.readers.nifti import DESCRIPTIONS
 from engine.data.writers.outputs import Result, check_finite
 from engine.errors import RequestError
 
+MU_DESCRIPTION = "Dualscope; CT, attenuation in 1/mm"  # no HU: read with --unit mu
 SCANNER, DATA_OFFSET, MAX_SIDE = 1, 352, 32767
 
 
@@ -29,7 +37,8 @@ def write_nifti(path: Path, result: Result) -> list[str]:
     header.set_data_dtype(np.float32)
     header.set_data_shape(values.shape[::-1])
     header.set_xyzt_units("mm")
-    header["descrip"] = DESCRIPTIONS[result.problem.modality].encode()
+    described = MU_DESCRIPTION if result.is_mu else DESCRIPTIONS[result.problem.modality]
+    header["descrip"] = described.encode()
     header["vox_offset"] = DATA_OFFSET
     header["magic"] = b"n+1"
     header["scl_slope"], header["scl_inter"] = 1, 0
@@ -46,7 +55,8 @@ def write_nifti(path: Path, result: Result) -> list[str]:
         stream.write(header.binaryblock)
         stream.write(bytes(DATA_OFFSET - len(header.binaryblock)))
         for page in values:  # [slice, row, column] in memory is (column, row, slice) for NIfTI
-            stream.write(np.ascontiguousarray(page, header.get_data_dtype()).tobytes())
+            numbers = result.exported(page)
+            stream.write(np.ascontiguousarray(numbers, header.get_data_dtype()).tobytes())
 
     def write_packed(stream: BinaryIO) -> None:
         # no name and no time within: the same result gives the same file
@@ -69,8 +79,12 @@ def _affine(result: Result) -> tuple[np.ndarray, list[str], bool]:
     pixel_mm = pixel_of(result)
     rows, columns = pixel_mm or (1.0, 1.0)
     size = "its pixel size" if pixel_mm else "pixels of 1 mm"
-    note = f"the input says nothing of its orientation; {size} and slices of 1 mm were written."
-    return flip_lps_ras(np.diag([columns, rows, 1.0, 1.0])), [note], False
+    apart = slice_mm_of(result) or 1.0
+    note = (
+        f"the input says nothing of its orientation; {size} and slices of {apart:g} mm were "
+        "written."
+    )
+    return flip_lps_ras(np.diag([columns, rows, apart, 1.0])), [note], False
 
 
 def _is_sheared(affine: np.ndarray) -> bool:

@@ -1,4 +1,4 @@
-"""The image as a NumPy array: float32, HU or the input's MR scale."""
+"""The image as a NumPy array: float32; HU, attenuation in 1/mm, or the input's MR scale."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def write_npy(path: Path, result: Result) -> None:
         whole = values[0] if len(values) == 1 else values
         npy.write_array_header_1_0(stream, npy.header_data_from_array_1_0(whole))
         for page in values:
-            stream.write(page.tobytes())
+            stream.write(result.exported(page).tobytes())
 
     write_atomic(path, write)

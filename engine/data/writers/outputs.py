@@ -17,6 +17,7 @@ from engine.data.writers.window import default_window
 from engine.errors import DualscopeError, RequestError
 from engine.iteration import Iteration
 from engine.physics.fourier import to_complex
+from engine.physics.units import MU_WATER_PER_MM
 from engine.problem import Problem
 
 
@@ -26,7 +27,8 @@ class Result:
 
     ``image`` is ``[N, C, H, W]`` in the prior's units; ``dataset`` is what it was made from,
     when there is one, with the placements and headers of its slices; ``window`` is the one the
-    person sees, (centre, width); ``last`` is the run's last iteration, for the HDF5 record.
+    person sees, (centre, width); ``last`` is the run's last iteration, for the HDF5 record;
+    ``output_unit`` is 'hu' or 'mu' (1/mm), for the formats of ``IN_ANY_UNIT``.
     """
 
     problem: Problem
@@ -36,10 +38,29 @@ class Result:
     window: tuple[float, float] | None = None
     deidentify: bool = False
     last: Iteration | None = None
+    output_unit: str = "hu"
 
     def values(self) -> np.ndarray:
         """float32 ``[N, H, W]``: HU for CT, magnitude in the input's scale for MR."""
         return physical_array(self.problem, self.image)
+
+    @property
+    def is_mu(self) -> bool:
+        return self.output_unit == "mu" and self.problem.modality == "CT"
+
+    def exported(self, values: np.ndarray) -> np.ndarray:
+        """Values as files of plain numbers hold them: HU or, if asked for, attenuation in 1/mm."""
+        if not self.is_mu:
+            return values
+        return (self._mu_water * (1 + values / 1000)).astype(np.float32)
+
+    def to_hu(self) -> dict[str, float]:
+        """Slope and intercept from what ``exported`` gives to HU; nothing when it is HU."""
+        return {"slope": 1000 / self._mu_water, "intercept": -1000.0} if self.is_mu else {}
+
+    @property
+    def _mu_water(self) -> float:
+        return float(self.problem.provenance.get("mu_water_per_mm", MU_WATER_PER_MM))
 
     def shown_window(self) -> tuple[float, float]:
         return self.window or default_window(self.problem, self.values())
@@ -64,6 +85,8 @@ WRITERS: dict[str, tuple[str, str]] = {
     ".h5": ("engine.data.writers.hdf5", "write_h5"),
     ".dcm": ("engine.data.writers.dicom", "write_dicom"),
 }
+IN_ANY_UNIT = (".npy", ".tif", ".tiff", ".nii", ".nii.gz")  # the others stay in HU
+OUTPUT_UNITS = ("hu", "mu")
 # a name without suffix is a folder, for a DICOM series
 OUTPUT_SUFFIXES = tuple(WRITERS)
 
@@ -116,6 +139,8 @@ def write_outputs(paths: Sequence[Path], result: Result, overwrite: bool = False
         if suffix is None:
             notes += write_dicom_series(path, result, overwrite)
             continue
+        if result.is_mu and suffix not in IN_ANY_UNIT:
+            notes.append(f"{path.name} is in HU: attenuation goes to {', '.join(IN_ANY_UNIT)}.")
         module, function = WRITERS[suffix]
         notes += getattr(import_module(module), function)(path, result) or []
     return list(dict.fromkeys(notes))

@@ -111,7 +111,7 @@ def write_tiff(path: Path, result: Result) -> None:
     values = result.values()
     check_finite(values)
     tags: dict[int, object] = {
-        DESCRIPTION: describe(result, slices=len(values)),
+        DESCRIPTION: describe(result, result.to_hu(), slices=len(values)),
         SOFTWARE_TAG: f"{SOFTWARE} {__version__}",
     }
     pixel_mm = pixel_of(result)
@@ -119,7 +119,7 @@ def write_tiff(path: Path, result: Result) -> None:
         row_mm, column_mm = pixel_mm
         tags |= {X_RESOLUTION: 10 / column_mm, Y_RESOLUTION: 10 / row_mm}
         tags[RESOLUTION_UNIT] = CENTIMETRE
-    pages = [Image.fromarray(page) for page in values]
+    pages = [Image.fromarray(result.exported(page)) for page in values]
 
     def write(stream: BinaryIO) -> None:
         pages[0].save(stream, "TIFF", save_all=True, append_images=pages[1:], tiffinfo=tags)
@@ -127,15 +127,19 @@ def write_tiff(path: Path, result: Result) -> None:
     write_atomic(path, write)
 
 
-def describe(result: Result, **more: float) -> str:
-    """What the numbers of a picture mean, as JSON; nothing about whose picture it is."""
+def describe(result: Result, to_hu: dict[str, float] | None = None, **more: float) -> str:
+    """What the numbers of a picture mean, as JSON; nothing about whose picture it is.
+
+    ``to_hu``: slope and intercept of attenuation.
+    """
     is_ct = result.problem.modality == "CT"
     said: dict[str, object] = {
         "software": SOFTWARE,
         "version": __version__,
         "modality": result.problem.modality,
-        "unit": "HU" if is_ct else "magnitude, input's scale",
+        "unit": "1/mm" if to_hu else "HU" if is_ct else "magnitude, input's scale",
         **more,
+        **(to_hu or {}),
         "notice": NOTICE,
     }
     pixel_mm = pixel_of(result)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from engine.errors import RequestError
+from engine.numbers import beyond_bodies
 from engine.problem import Problem
 
 DEFAULT_CT_WINDOW = (0.0, 1600.0)  # the paper's limited-angle figures, [-800, 800] HU
@@ -31,8 +32,8 @@ def window_to_bytes(values: np.ndarray, window: tuple[float, float]) -> np.ndarr
 
 
 def default_window(problem: Problem, values: np.ndarray) -> tuple[float, float]:
-    """CT: a fixed one. MR has no absolute scale: the range without its tails."""
-    if problem.modality == "CT":
+    """CT: a fixed one, unless its values are no body's. Otherwise the range without its tails."""
+    if problem.modality == "CT" and not beyond_bodies(values):
         return DEFAULT_CT_WINDOW
     low, high = np.quantile(values, [0.001, 0.999])
     return linear_window(float(low), float(high))

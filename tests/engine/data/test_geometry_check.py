@@ -14,6 +14,7 @@ from engine.data.source import open_input
 from engine.errors import RequestError
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view
+from engine.priors.prior import IntensityMap
 
 NOISE = 0.01
 
@@ -161,5 +162,104 @@ def test_a_sinogram_of_another_shape_is_refused():
     geometry = files.scan("parallel", 20)
     with pytest.raises(RequestError, match="shape"):
         check_geometry(np.zeros((3, 4)), geometry)
+    with pytest.raises(RequestError, match="too large"):
+        check_geometry(np.full((20, 80), 1e38), geometry)
     with pytest.raises(RequestError, match="not finite"):
         check_geometry(np.full((20, 80), np.nan), geometry)
+
+
+def ranged(folder, values, geometry, **more):
+    """Told by a range, as a person does who has no list of angles."""
+    told = {**files.told(geometry), "scan_range": 180.0, **more}
+    del told["angles_deg"]
+    np.save(folder / "scan.npy", values)
+    files.sidecar(folder / "scan.json", **told)
+    return open_input(str(folder / "scan.npy"), InputOptions())
+
+
+@pytest.mark.parametrize("views", [60, 130])
+def test_exchanged_axes_are_found_whatever_the_numbers_of_views_and_bins(tmp_path, views):
+    geometry = files.scan("parallel", views, 180.0, offset_bins=1.5)
+    values = files.sinogram(geometry)
+    values += np.random.default_rng(0).normal(0, NOISE, values.shape).astype(np.float32)
+    dataset = ranged(tmp_path, np.ascontiguousarray(values.T), geometry, scan_offset_mm=0.0)
+    best = dataset.check_geometry()[0]
+    assert best.transposed
+    assert "exchange views and detectors" in best.words.lower()
+    mended = dataset.with_changes(**dataset.changes_for(best))
+    np.testing.assert_array_equal(mended.read(0), values)
+    assert mended.geometry.detector_offset_mm == pytest.approx(1.5, abs=0.3)
+    check = next(one for one in dataset.checks if one.name == "geometry")
+    assert check.verdict == "doubtful"
+    assert "--axes detector,view" in check.fix
+
+
+@pytest.mark.parametrize("span", [180.0, 360.0])
+def test_a_range_in_radians_is_recognised_and_mended(tmp_path, span):
+    geometry = files.scan("parallel", 90, span)
+    wrong = {"scan_range": float(np.deg2rad(span))}
+    dataset = ranged(tmp_path, files.sinogram(geometry), geometry, **wrong)
+    best = dataset.check_geometry()[0]
+    assert best.radians
+    assert "radians" in best.words
+    changes = dataset.changes_for(best)
+    assert changes["scan_range"] == pytest.approx(span)
+    mended = dataset.with_changes(**changes)
+    assert mended.check_geometry()[0].unchanged
+
+
+def test_when_nothing_fits_it_is_said(tmp_path):
+    """A picture that is no sinogram of anything."""
+    geometry = files.scan("parallel", 80, 180.0)
+    random = np.random.default_rng(0)
+    blocks = np.kron(random.random((10, 10)), np.ones((8, 8))).astype(np.float32)
+    dataset = ranged(tmp_path, blocks, geometry)
+    dataset.check_geometry()
+    check = next(one for one in dataset.checks if one.name == "geometry")
+    assert check.verdict == "doubtful"
+    assert "None of the readings fits" in check.sentence
+
+
+def test_a_run_says_what_the_geometry_check_knows(tmp_path):
+    geometry = files.scan("parallel", 60, 180.0, offset_bins=6.0)
+    dataset = write(tmp_path, geometry, files.sinogram(geometry), scan_offset_mm=0.0)
+    assert not any(one.name == "geometry" for one in dataset.checks)  # opening is quick
+    dataset.problem([0], {}, IntensityMap("hu", 1000.0, 0.0), 0)
+    check = next(one for one in dataset.checks if one.name == "geometry")
+    assert check.verdict == "doubtful"
+    proposed = float(check.fix.split("--scan-offset-mm ")[1].split()[0])
+    assert proposed == pytest.approx(6.0, abs=0.2)
+
+
+def test_a_short_arc_gives_no_false_alarm(tmp_path):
+    """Over 60 degrees a wrong centre may fit better than the right one."""
+    geometry = files.scan("fan", 60, 60.0)
+    dataset = write(tmp_path, geometry, files.sinogram(geometry))
+    dataset.check_geometry()
+    check = next(one for one in dataset.checks if one.name == "geometry")
+    assert check.verdict == "good"
+    assert "says little" in check.sentence
+
+
+@pytest.mark.parametrize("bins", [-5.2, 3.4])
+def test_the_centre_of_an_mrc_stack_is_found(tmp_path, bins):
+    geometry = files.scan("parallel", 90, 180.0, offset_bins=bins)
+    stack = files.two_rows(files.sinogram(geometry))
+    path = files.mrc(tmp_path / "a.mrc", stack, 2)
+    told = {"unit": "line-integral", "scan_range": 180.0}
+    dataset = open_input(str(path), InputOptions(**told))
+    assert dataset.geometry.detector_offset_mm == pytest.approx(bins, abs=0.2)
+    check = next(one for one in dataset.checks if one.name == "centre")
+    assert check.verdict == "corrected"
+    plain = open_input(str(path), InputOptions(**told, scan_find_centre=False))
+    assert plain.geometry.detector_offset_mm == 0
+
+
+def test_a_tilt_series_of_a_short_arc_keeps_the_middle_and_says_so(tmp_path):
+    geometry = files.scan("parallel", 60, 120.0, offset_bins=4.0)
+    path = files.mrc(tmp_path / "a.mrc", files.two_rows(files.sinogram(geometry)), 2)
+    dataset = open_input(str(path), InputOptions(unit="line-integral", scan_range=120.0))
+    assert dataset.geometry.detector_offset_mm == 0
+    check = next(one for one in dataset.checks if one.name == "centre")
+    assert check.verdict == "doubtful"
+    assert "do not tell it" in check.sentence

@@ -3,8 +3,12 @@
 import h5py
 import numpy as np
 import pytest
+import sinogram_files as files
 
-from engine.data import hdf5_safe, hdf5_trial
+from engine.data import hdf5_links, hdf5_safe, hdf5_trial
+from engine.data.hdf5_safe import array, open_h5
+from engine.data.input_options import InputOptions
+from engine.data.source import open_input
 from engine.errors import RequestError
 
 
@@ -86,3 +90,123 @@ def test_a_good_file_is_tried_once(secret, monkeypatch):
     for _ in range(3):
         assert read(secret, "numbers").tolist() == [0, 1, 2, 3]
     assert len(runs) == 1
+
+
+# -- links that a person allows ---------------------------------------------------------------
+
+ARRAY = np.arange(12.0).reshape(3, 4)
+
+
+def linked(folder, link):
+    """frame.h5 whose array is elsewhere, and arrays/part.h5 that has it."""
+    (folder / "arrays").mkdir()
+    with h5py.File(folder / "arrays" / "part.h5", "w") as file:
+        file["entry/data"] = ARRAY
+    with h5py.File(folder / "frame.h5", "w") as file:
+        file["data"] = link
+    return folder / "frame.h5"
+
+
+@pytest.mark.parametrize(
+    "name", ["arrays/part.h5", "/beamline/i12/arrays/part.h5"], ids=["relative", "of the beamline"]
+)
+def test_an_external_link_into_the_named_folder_is_followed(tmp_path, name):
+    path = linked(tmp_path, h5py.ExternalLink(name, "/entry/data"))
+    with pytest.raises(RequestError, match="--allow-links FOLDER"), open_h5(path) as file:
+        array(file, "data")
+    with hdf5_links.allow(tmp_path / "arrays") as followed, open_h5(path) as file:
+        np.testing.assert_array_equal(array(file, "data")[()], ARRAY)
+    assert followed == [(tmp_path / "arrays" / "part.h5").resolve()]
+
+
+@pytest.mark.parametrize(
+    "name", ["../secret.h5", "arrays/../../secret.h5"], ids=["above", "back and forth"]
+)
+def test_a_link_out_of_the_named_folder_is_refused(tmp_path, name):
+    home = tmp_path / "home"
+    home.mkdir()
+    path = linked(home, h5py.ExternalLink(name, "/entry/data"))
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["entry/data"] = ARRAY
+    with (
+        hdf5_links.allow(home),
+        pytest.raises(RequestError, match="outside of"),
+        open_h5(path) as file,
+    ):
+        array(file, "data")
+
+
+def test_a_symbolic_link_does_not_lead_out_of_the_named_folder(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    path = linked(home, h5py.ExternalLink("arrays/alias.h5", "/entry/data"))
+    with h5py.File(tmp_path / "secret.h5", "w") as file:
+        file["entry/data"] = ARRAY
+    try:
+        (home / "arrays" / "alias.h5").symlink_to(tmp_path / "secret.h5")
+    except OSError:
+        pytest.skip("no symbolic links here")
+    with (
+        hdf5_links.allow(home),
+        pytest.raises(RequestError, match="outside of"),
+        open_h5(path) as file,
+    ):
+        array(file, "data")
+
+
+@pytest.mark.parametrize("link", ["/loop", "/no/such", "/data"])
+def test_links_in_circles_and_to_nothing_end_in_a_sentence(tmp_path, link):
+    path = linked(tmp_path, h5py.SoftLink(link))
+    with h5py.File(path, "a") as file:
+        file["loop"] = h5py.SoftLink("/data")
+    with (
+        hdf5_links.allow(tmp_path),
+        pytest.raises(RequestError, match=r"link .*(followed|not there)"),
+        open_h5(path) as file,
+    ):
+        array(file, "data")
+
+
+def test_an_array_gathered_from_files_beside_it_is_read_where_links_are_allowed(tmp_path):
+    for number in range(2):
+        with h5py.File(tmp_path / f"part{number}.h5", "w") as file:
+            file["values"] = ARRAY + number
+    virtual = h5py.VirtualLayout((2, 3, 4), "f8")
+    for number in range(2):
+        virtual[number] = h5py.VirtualSource(f"part{number}.h5", "values", (3, 4))
+    with h5py.File(tmp_path / "frame.h5", "w") as file:
+        file.create_virtual_dataset("data", virtual)
+    path = tmp_path / "frame.h5"
+    with pytest.raises(RequestError, match="other files"), open_h5(path) as file:
+        array(file, "data")
+    with hdf5_links.allow(tmp_path) as followed, open_h5(path) as file:
+        np.testing.assert_array_equal(array(file, "data")[()], np.stack([ARRAY, ARRAY + 1]))
+    assert len(followed) == 2
+    (tmp_path / "part1.h5").unlink()  # HDF5 itself would read zeros
+    with (
+        hdf5_links.allow(tmp_path),
+        pytest.raises(RequestError, match="not there"),
+        open_h5(path) as file,
+    ):
+        array(file, "data")
+
+
+def test_a_scan_whose_frames_are_linked_opens_and_its_hash_covers_them(tmp_path):
+    geometry = files.scan("parallel", 60, 180.0)
+    whole = files.nxtomo(
+        tmp_path / "whole.nxs", files.sinogram(geometry), np.rad2deg(geometry.angles_rad)
+    )
+    expected = open_input(str(whole), InputOptions()).read(1)
+    frame = tmp_path / "frame.nxs"
+    with h5py.File(whole) as old, h5py.File(frame, "w") as new:
+        old.copy("entry0000", new)
+        detector = new["entry0000/instrument/detector"]
+        del detector["data"]
+        detector["data"] = h5py.ExternalLink("whole.nxs", "/entry0000/instrument/detector/data")
+    opened = open_input(str(frame), InputOptions(allow_links=str(tmp_path)))
+    np.testing.assert_array_equal(opened.read(1), expected)
+    assert {one.name for one in opened.files} == {"frame.nxs", "whole.nxs"}
+    with pytest.raises(RequestError, match="no such folder"):
+        open_input(str(frame), InputOptions(allow_links=str(tmp_path / "none")))
+    with pytest.raises(RequestError, match="--allow-links"):
+        open_input(str(frame), InputOptions())
