@@ -208,10 +208,45 @@ def test_partitions_of_a_bart_volume_become_slices(tmp_path, image):
     dataset = open_bart(write_cfl(tmp_path / "scan", kspace), NONE)
     for number, expected in enumerate(volume):
         same(dataset.read(number), expected)
-    kspace[:, 10:20, 2] = 0
-    dataset = open_bart(write_cfl(tmp_path / "scan", kspace), NONE)
-    with pytest.raises(RequestError, match="undersampled along its partitions"):
-        dataset.read(0)
+
+
+def test_a_bart_plane_of_two_phase_encodings_opens(tmp_path, image, coils):
+    kspace = fft2(coils * image)
+    path = write_cfl(tmp_path / "scan", kspace.transpose(1, 2, 0)[None])
+    sens = write_cfl(tmp_path / "sens", coils.transpose(1, 2, 0)[None])
+    dataset = open_input(str(path))
+    same(dataset.read(0), coils * image)
+    assert dataset.image_size == (80, 64)
+    assert any("1 and 2" in fact.value for fact in dataset.facts if fact.name == "plane")
+    np.testing.assert_allclose(
+        open_input(str(path), InputOptions(dataset="sens")).maps(0), coils, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        open_input(str(path), InputOptions(maps=str(sens))).maps(0), coils, atol=1e-6
+    )
+
+
+def test_the_axes_of_a_bart_file_can_be_named(tmp_path, image, coils):
+    path = write_cfl(tmp_path / "scan", fft2(coils * image).transpose(2, 1, 0)[None])
+    dataset = open_input(str(path), InputOptions(axes="phase,read,coil"))
+    same(dataset.read(0), coils * image)
+
+
+def test_a_volume_undersampled_in_two_phase_directions_gives_slices_along_its_readout(
+    tmp_path, image
+):
+    """[z, coil, y, x] is transformed in all three; z, the readout, is dimension 0."""
+    volume = np.stack([image, image[::-1], 2 * image, image[:, ::-1]])[:, None]
+    n = np.arange(4) - 2
+    wave = np.exp(-2j * np.pi * np.outer(n, n) / 4) / 2
+    kspace = np.einsum("kz,zcxy->kxyc", wave, fft2(volume))
+    mask = np.random.default_rng(0).random((80, 64)) < 0.4
+    mask[36:44, 28:36] = True
+    dataset = open_bart(write_cfl(tmp_path / "scan", kspace * mask[..., None]), NONE)
+    assert (len(dataset), dataset.image_size) == (4, (80, 64))
+    for number, expected in enumerate(volume):
+        np.testing.assert_allclose(dataset.read(number), fft2(expected) * mask, atol=1e-4)
+        assert np.array_equal(dataset.mask(number).sampled, mask)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,99 @@
+"""The noise of a slice of measured k-space: from noise scans, or from the slice itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine.data.dataset import Dataset
+from engine.data.kspace_slice import KspaceSlice
+from engine.physics.prewhitening import is_white, whitening_of
+from engine.physics.thermal_noise import thermal_noise
+
+NOT_KNOWN = "not known"
+GIVEN = "given"
+PURE = 0.8  # samples distributed less like noise hold signal too
+IMPOSSIBLE = 1.3  # times what the measurement can hold
+
+
+@dataclass(frozen=True)
+class SliceNoise:
+    """``sd`` of the real and imaginary part of a sample, in the file's units; None: not known.
+
+    Attributes
+    ----------
+    origin : how it is known
+    whitening : makes the coils equally noisy and independent; None where they are already
+    at_most : the samples it was taken from hold signal, too
+    bound : what the slice itself allows at most; None where it cannot tell
+    """
+
+    sd: float | None
+    origin: str
+    whitening: NDArray | None = None
+    at_most: bool = False
+    bound: float | None = None
+
+    @property
+    def is_impossible(self) -> bool:
+        known = self.sd is not None and self.bound is not None and self.bound > 0
+        return known and float(self.sd or 0) > IMPOSSIBLE * float(self.bound or 0)
+
+
+def noise_of(part: KspaceSlice, scanned_sd: float, scanned_origin: str) -> SliceNoise:
+    """What ``scanned_sd`` (of whitened coils, 0: there is none) or the slice itself says."""
+    found = thermal_noise(part.kspace, part.sampled)
+    if scanned_sd > 0:
+        return SliceNoise(scanned_sd, scanned_origin, bound=found.sigma if found else None)
+    if found is None:
+        return SliceNoise(None, NOT_KNOWN)
+    origin = f"estimated from {found.place}"
+    at_most = found.sigma > 0 and found.purity < PURE
+    covariance, count = found.covariance, found.samples.shape[1]
+    if at_most or found.sigma == 0 or is_white(covariance, count):
+        return SliceNoise(found.sigma, origin, at_most=at_most)
+    whitening = whitening_of(covariance, count)
+    if whitening is None:
+        return SliceNoise(found.sigma, origin)
+    # The covariance comes from trimmed samples, the SD from all, by the median.
+    mixed = np.asarray(whitening.matrix @ found.samples)
+    sd = type(found)(mixed, found.place).sigma
+    return SliceNoise(sd, origin, whitening.matrix)
+
+
+def report_noise(dataset: Dataset, noises: list[SliceNoise], sd: Tensor, scale: float) -> str:
+    """Says what is known of the noise of SD ``sd`` ``[B, 1, 1, 1]``; returns its origin."""
+    first, declare = noises[0], "give it with --kspace-noise"
+    if any(noise.sd is None for noise in noises):
+        dataset.say("noise", NOT_KNOWN, NOT_KNOWN)
+        sentence = (
+            "The noise of this scan is not known, for there are too few samples far from the "
+            "centre of k-space to estimate it"
+        )
+        dataset.warn(f"{sentence}: {declare}, or the methods take the scan for noise-free.")
+        dataset.check("noise", "doubtful", f"{sentence}.", declare)
+        return NOT_KNOWN
+    mean = float(sd.mean())
+    words = f"SD {mean:.4g} per component, {mean / scale:.3g} of the MR scale" if mean else "none"
+    if any(noise.whitening is not None for noise in noises):
+        words += "; coils prewhitened"
+    dataset.say("noise", words, first.origin)
+    if not mean:
+        sentence = "No noise was found: these data look computed, not measured."
+        dataset.check("noise", "doubtful", sentence, f"if there is noise, {declare}")
+    elif any(noise.is_impossible for noise in noises):
+        sentence = (
+            f"The noise scans of the file say SD {first.sd:.3g}, but far from the centre of "
+            f"k-space there is only {first.bound:.3g}: the noise may be overstated."
+        )
+        dataset.warn(sentence)
+        dataset.check("noise", "doubtful", sentence, declare)
+    elif any(noise.at_most for noise in noises):
+        sentence = f"The noise is at most {words}: the samples it was taken from hold signal, too."
+        dataset.check("noise", "doubtful", sentence, f"if you know it, {declare}")
+    else:
+        dataset.check("noise", "good", f"The noise is known: {words}, {first.origin}.")
+    return first.origin
