@@ -29,6 +29,7 @@ from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
+from engine.priors.support import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.problem import Problem
 from engine.run import Run, RunControl
@@ -153,7 +154,9 @@ def prepare(
         problem = problem.to(device)
     values = apply_preset(job.preset, problem, job.solver) | job.settings
     settings = solver.settings_class.pick(values)
-    used = with_air(prior.to(device), problem) if solver.needs_prior else None
+    used = None
+    if solver.needs_prior:
+        used = with_support(with_air(prior.to(device), problem), problem.operator)
     note = unfamiliar(prior.info, dataset.kind, job.acquisition) if used else None
     return Prepared(job, dataset, problem, used, settings, [note] if note else [])
 

@@ -136,6 +136,7 @@ class KspaceDataset(Dataset):
         sampled = self._common_mask(numbers, parts)
         self._warn_off_centre(numbers[0], parts[0].kspace)
         complete = is_complete(sampled)
+        self._say_partial(sampled)
         mask = self._kept(sampled, complete, acquisition, seed)
         noises = [noise_of(part, self.noise_sigma, "noise scans of the file") for part in parts]
         parts = [
@@ -191,6 +192,18 @@ class KspaceDataset(Dataset):
                 )
         return first
 
+    def _say_partial(self, sampled: Plane) -> None:
+        """Partial Fourier: a range of lines, or of the readout, that stops short on one side."""
+        plane = np.atleast_2d(sampled)
+        for name, measured in (
+            ("partial Fourier", plane.any(axis=0)),
+            ("asymmetric echo", plane.any(axis=1)),
+        ):
+            if len(measured) > 1 and one_sided(measured):
+                at = np.flatnonzero(measured) - len(measured) // 2
+                value = f"measured from {at[0]} to {at[-1]} of {len(measured)} about the centre"
+                self.say(name, f"{value}; the rest is left to the solver", "sampling mask")
+
     def _kept(
         self, sampled: Plane, complete: bool, acquisition: dict[str, Any], seed: int
     ) -> SamplingMask:
@@ -236,11 +249,15 @@ class KspaceDataset(Dataset):
         if wanted is None or wanted >= self.coils:
             return parts
         few = [
-            part.mixed(principal_coils(torch.from_numpy(part.kspace), wanted).mH.numpy())
+            part.mixed(
+                principal_coils(torch.from_numpy(part.kspace), wanted).mH.resolve_conj().numpy()
+            )
             for part in parts
         ]
         energy = [sum(float(np.square(np.abs(p.kspace)).sum()) for p in ps) for ps in (few, parts)]
-        text = f"{self.coils}, compressed to {wanted} with {energy[0] / energy[1]:.1%} of the energy"
+        text = (
+            f"{self.coils}, compressed to {wanted} with {energy[0] / energy[1]:.1%} of the energy"
+        )
         self.say("coils", text, "option")
         return few
 
@@ -345,5 +362,8 @@ class KspaceDataset(Dataset):
 
 
 def _times(mask: SamplingMask) -> str:
-    lines = int(measured_lines(mask.sampled).sum())
-    return f"{lines} of {mask.width} lines ({mask.true_acceleration:.2f} times accelerated)"
+    lines, samples = int(measured_lines(mask.sampled).sum()), mask.sampled
+    amount = f"{lines} of {mask.width} lines"
+    if samples.ndim == 2:
+        amount = f"{int(samples.sum())} of {samples.size} samples in two directions"
+    return f"{amount} ({mask.true_acceleration:.2f} times accelerated)"

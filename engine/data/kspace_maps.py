@@ -43,7 +43,7 @@ def maps_of(
     if part.calibration is not None and _lines(part.calibration[1]) >= max(lines, MIN_LINES):
         kspace, calibration = part.calibration
         found = estimate_maps(torch.from_numpy(kspace), calibration, what, sigma)
-        return SliceMaps(found.maps, _words(found, "separate calibration"), poor=_is_poor(found))
+        return SliceMaps(found.maps, _words(found, "calibration"), poor=_is_poor(found))
     if complete and lines < MIN_LINES:
         sampled, warning = part.sampled, FULL_DATA
     found = estimate_maps(torch.from_numpy(part.kspace), sampled, what, sigma)
@@ -63,7 +63,10 @@ def check_maps(dataset: Dataset, maps: list[SliceMaps], first: FirstImage) -> No
         )
         dataset.check("coil maps", "doubtful", sentence, "estimate them, or correct the file")
     elif any(one.poor for one in maps) or unexplained:
-        sentence = f"The coil maps ({found.source}) leave {amount}: expect ghosts."
+        sentence = (
+            f"The coil maps ({found.source}) leave {amount}: expect ghosts. Maps from few lines, "
+            "motion, or a field of view smaller than the object can be the reason."
+        )
         dataset.check("coil maps", "doubtful", sentence, BEST_GIVEN)
     else:
         dataset.check("coil maps", "good", f"The maps ({found.source}) leave {amount}.")

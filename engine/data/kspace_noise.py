@@ -10,13 +10,16 @@ from torch import Tensor
 
 from engine.data.dataset import Dataset
 from engine.data.kspace_slice import KspaceSlice
-from engine.physics.prewhitening import is_white, whitening_of
+from engine.physics.prewhitening import correlation_spread, is_white, whitening_of
 from engine.physics.thermal_noise import thermal_noise
 
 NOT_KNOWN = "not known"
 GIVEN = "given"
 PURE = 0.8  # samples distributed less like noise hold signal too
 IMPOSSIBLE = 1.3  # times what the measurement can hold
+# Ratio of SDs between combinations of coils: noise of neighbouring coils is correlated by a half
+# at most, while the signal, which smooth maps share out, is nearly the same in all.
+MOST_CORRELATED = 4.0
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,13 @@ def noise_of(part: KspaceSlice, scanned_sd: float, scanned_origin: str) -> Slice
     if found is None:
         return SliceNoise(None, NOT_KNOWN)
     origin = f"estimated from {found.place}"
-    at_most = found.sigma > 0 and found.purity < PURE
     covariance, count = found.covariance, found.samples.shape[1]
+    at_most = found.sigma > 0 and found.purity < PURE
+    if found.sigma > 0 and count > len(covariance) > 1:
+        if correlation_spread(covariance) > MOST_CORRELATED:
+            # The combinations of coils that see least of this signal know the noise best.
+            least = np.linalg.eigvalsh(covariance)[: len(covariance) // 2]
+            return SliceNoise(float(np.sqrt(max(0.0, least.mean()) / 2)), origin, at_most=True)
     if at_most or found.sigma == 0 or is_white(covariance, count):
         return SliceNoise(found.sigma, origin, at_most=at_most)
     whitening = whitening_of(covariance, count)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 # With fewer samples per coil the covariance itself is noise.
 MIN_SAMPLES_PER_COIL = 10
-UNEQUAL = 1.1  # ratio of noise SDs that is worth a correction
+UNEQUAL = 1.5  # ratio of noise SDs that is worth a correction
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,10 @@ def is_white(covariance: NDArray[np.complex128], count: int) -> bool:
     share = float(np.sqrt(len(values) / max(count, len(values) + 1)))
     chance = ((1 + share) / (1 - share)) ** 2
     return bool(values[-1] <= UNEQUAL**2 * chance * values[0])
+
+
+def correlation_spread(covariance: NDArray[np.complex128]) -> float:
+    """Largest over smallest SD of a combination of coils, each coil scaled to the same SD."""
+    sd = np.sqrt(np.maximum(np.diag(covariance).real, 1e-300))
+    values = np.linalg.eigvalsh(covariance / np.outer(sd, sd))
+    return float(np.sqrt(values[-1] / max(float(values[0]), 1e-12)))

@@ -142,7 +142,7 @@ def _plan_scan(
     path: Path, group: str, header: MrdHeader, table: Table, options: InputOptions
 ) -> Scan:
     warnings: list[str] = []
-    imaging, calibration = _chosen_lines(path, table, warnings)
+    imaging, calibration = _chosen_lines(path, table, header, warnings)
     reference = int(imaging["encoding_space_ref"][0])
     if reference >= len(header.encodings):
         raise RequestError(f"{path}: the header lacks encoding {reference}, which lines refer to.")
@@ -185,13 +185,24 @@ def _plan_scan(
     )
 
 
-def _chosen_lines(path: Path, table: Table, warnings: list[str]) -> tuple[Table, Table]:
-    """Imaging lines and separate calibration lines, of the first contrast, repetition, ..."""
+def _chosen_lines(
+    path: Path, table: Table, header: MrdHeader, warnings: list[str]
+) -> tuple[Table, Table]:
+    """Imaging lines and calibration lines, of the first contrast, repetition, ...
+
+    Lines for calibration and imaging are both. Lines for calibration alone are of the image, too,
+    where the header says that the calibration is embedded in the scan.
+    """
     if has_flag(table, *COMPRESSED).any():
         raise RequestError(f"{path}: its samples are compressed; store them uncompressed.")
     table = table[~has_flag(table, NOISE, *NOT_IMAGES)]
-    only = has_flag(table, CALIBRATION) & ~has_flag(table, CALIBRATION_AND_IMAGING)
-    imaging, calibration = table[~only], table[only]
+    both = has_flag(table, CALIBRATION_AND_IMAGING)
+    only = has_flag(table, CALIBRATION) & ~both
+    modes = {i: one.calibration_mode for i, one in enumerate(header.encodings)}
+    embedded = np.array([modes.get(int(i)) == "embedded" for i in table["encoding_space_ref"]])
+    imaging, calibration = table[~only | embedded], table[only | both]
+    if not only.any():  # the imaging lines hold them all
+        calibration = calibration[:0]
     if not len(imaging):
         raise RequestError(f"{path} holds no imaging lines.")
     references = np.unique(imaging["encoding_space_ref"])

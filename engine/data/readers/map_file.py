@@ -21,9 +21,7 @@ AXES = ("slice", "coil", "read", "phase")
 ORDERS = sorted(permutations(range(4)), key=lambda order: order.index(2) > order.index(3))
 
 
-def open_maps(
-    path: Path, count: int, coils: int, size: tuple[int, int]
-) -> Callable[[int], Kspace]:
+def open_maps(path: Path, count: int, coils: int, size: tuple[int, int]) -> Callable[[int], Kspace]:
     """Gives the maps ``[coils, H, W]`` of a slice; ``size`` is that of the image.
 
     Maps may be one set for all slices or one per slice, and may still hold the rows that the
