@@ -56,11 +56,11 @@ def noise_of(part: KspaceSlice, scanned_sd: float, scanned_origin: str) -> Slice
     origin = f"estimated from {found.place}"
     covariance, count = found.covariance, found.samples.shape[1]
     at_most = found.sigma > 0 and found.purity < PURE
-    if found.sigma > 0 and count > len(covariance) > 1:
-        if correlation_spread(covariance) > MOST_CORRELATED:
-            # The combinations of coils that see least of this signal know the noise best.
-            least = np.linalg.eigvalsh(covariance)[: len(covariance) // 2]
-            return SliceNoise(float(np.sqrt(max(0.0, least.mean()) / 2)), origin, at_most=True)
+    has_shape = found.sigma > 0 and count > len(covariance) > 1
+    if has_shape and correlation_spread(covariance) > MOST_CORRELATED:
+        # The combinations of coils that see least of this signal know the noise best.
+        least = np.linalg.eigvalsh(covariance)[: len(covariance) // 2]
+        return SliceNoise(float(np.sqrt(max(0.0, least.mean()) / 2)), origin, at_most=True)
     if at_most or found.sigma == 0 or is_white(covariance, count):
         return SliceNoise(found.sigma, origin, at_most=at_most)
     whitening = whitening_of(covariance, count)

@@ -3,7 +3,8 @@
 Where all coil maps are zero the measurement says nothing of the image, and a prior alone would
 paint there. Classical methods leave zero; a prior followed by the projection onto images that are
 zero there does so, too. Every solver then stays at zero outside: a data step changes nothing
-there, and a dual variable that starts at zero has nothing to gather.
+there, and a dual variable that starts at zero has nothing to gather. (Samples of DAPS keep the
+small noise of their last Langevin step.)
 """
 
 from __future__ import annotations

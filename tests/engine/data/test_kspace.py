@@ -209,7 +209,7 @@ def test_few_coils_hold_most_of_many(image, coils):
         assert problem.measurement.shape[1] == 8
         seen = problem.physical(problem.reference)[0]
         inside = np.abs(image) > 4
-        magnitude, truth = np.hypot(seen[0], seen[1]).numpy()[inside], np.abs(image)[inside]
+        magnitude, truth = np.hypot(*seen.numpy())[inside], np.abs(image)[inside]
         assert np.linalg.norm(magnitude - truth) < 0.02 * np.linalg.norm(truth)
         fact = next(fact for fact in dataset.facts if fact.value.startswith("6, compressed to 4"))
         assert "99." in fact.value or "100" in fact.value

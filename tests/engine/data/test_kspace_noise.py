@@ -113,7 +113,8 @@ def test_coils_of_unlike_and_correlated_noise_are_made_equal(image, coils):
     dataset = open_kspace_array(kspace, Path("scan.npy"), InputOptions(axes=COILS), coils)
     problem = dataset.problem([0], {"acceleration": 2.0, "acs_lines": 24}, MR, seed=0)
     truth = torch.from_numpy(np.stack((image.real, image.imag)))[None].float()
-    left = problem.residual(truth / problem.intensity.scale)[..., problem.operator.mask.sampled]
+    sampled = torch.from_numpy(problem.operator.mask.sampled.copy())
+    left = problem.residual(truth / problem.intensity.scale)[..., sampled]
     values = (left[0, 0::2] + 1j * left[0, 1::2]).flatten(1)
     covariance = (values @ values.mH / values.shape[1]).numpy() / (2 * problem.noise_sigma**2)
     np.testing.assert_allclose(covariance, np.eye(8), atol=0.15)
