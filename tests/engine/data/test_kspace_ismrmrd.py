@@ -259,9 +259,30 @@ def test_partitions_of_a_volume_become_slices(tmp_path, image):
     same(ifft2(dataset.read(0)), volume[1])
     same(ifft2(dataset.read(1)), volume[2])
     assert dataset.placements[1].position[2] - dataset.placements[0].position[2] == 2
-    dataset = opened(tmp_path, volume_lines(volume, (0, 2)), xml)
-    with pytest.raises(RequestError, match="undersampled along its partitions"):
-        dataset.read(0)
+
+
+def test_a_volume_undersampled_in_both_phase_directions_gives_slices_along_its_readout(
+    tmp_path, image
+):
+    """Twenty partitions of forty lines; the readout of eighty samples is oversampled twice."""
+    rng = np.random.default_rng(0)
+    volume = np.stack([image * (1 + 0.1 * z) for z in range(20)])[:, None, :, 12:52]
+    volume[:, :, :20] = volume[:, :, 60:] = 0
+    sampled = rng.random((20, 40)) < 0.5
+    sampled[7:13, 16:24] = True
+    limits = {"limits": (0, 39, 20), "limits_2": (0, 19, 10)}
+    xml = header_xml((80, 40, 20), (40, 40, 20), (160, 80, 40), (80, 80, 40), **limits)
+    lines = [
+        line
+        for line in volume_lines(volume, range(20))
+        if sampled[line.counters["kspace_encode_step_2"], line.counters["kspace_encode_step_1"]]
+    ]
+    dataset = opened(tmp_path, lines, xml)
+    assert (len(dataset), dataset.image_size, dataset.pixel_mm) == (40, (40, 20), (2, 2))
+    for number in (8, 25):
+        expected = volume[:, :, 20 + number].transpose(1, 2, 0)  # [coil, line, partition]
+        np.testing.assert_allclose(dataset.read(number), fft2(expected) * sampled.T, atol=1e-4)
+        assert np.array_equal(dataset.mask(number).sampled, sampled.T)
 
 
 def test_the_placement_comes_from_position_and_directions(tmp_path, kspace):
