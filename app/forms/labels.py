@@ -70,6 +70,8 @@ LABELS = {
     "scan_source_detector_mm": "Source to detector",
     "scan_air": "Counts in air",
     "mu_water": "Attenuation of water",
+    "maps": "Coil maps",
+    "mr_scale": "MR scale",
     "size": "Image side",
 }
 
