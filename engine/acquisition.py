@@ -87,7 +87,11 @@ class MRIAcquisition(Settings):
     )
     coils: int = setting(1, "Receive coils of a simulated scan.", low=1, high=128)
     kspace_noise: float = setting(
-        0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
+        0.0,
+        "SD of the noise of a k-space sample, of the real and the imaginary part, relative to the "
+        "image's 0.99 quantile. A simulated scan gets it; of a measured one it is taken as known, "
+        "and estimated without a number.",
+        low=0,
     )
 
 

@@ -14,6 +14,7 @@ from engine.data.input_options import InputOptions
 from engine.data.readers.dicom_magic import is_dicom
 from engine.data.source import open_input
 from engine.errors import RequestError
+from engine.priors.prior import IntensityMap
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,10 +33,21 @@ def run(options: argparse.Namespace) -> int:
     if path.is_dir() or (path.is_file() and is_dicom(path)):
         _print_series(console, path)
     dataset = open_input(options.input, InputOptions(**given(options, InputOptions)))
+    _look(dataset)
     _print_dataset(console, dataset)
     if options.check_geometry:
         _print_check(console, dataset)
     return 0
+
+
+def _look(dataset: Dataset) -> None:
+    """K-space says its noise, maps and scale when a slice of it becomes a problem."""
+    if dataset.kind != "kspace":
+        return
+    try:
+        dataset.problem([len(dataset) // 2], {}, IntensityMap("mr"), 0)
+    except RequestError as error:
+        dataset.warn(str(error))
 
 
 def _print_series(console: Console, path: Path) -> None:

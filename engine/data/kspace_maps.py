@@ -20,7 +20,7 @@ FULL_DATA = (
 # Of the measurement, in norm: more left unexplained shows as ghosts (see the tests).
 UNEXPLAINED = 0.02
 BESIDE_NOISE = 0.3  # of the noise: less left unexplained does not matter
-BEST_GIVEN = "give maps (--maps FILE), or measure 16 or more central lines"
+BEST_GIVEN = "Give maps (--maps FILE), or measure 16 or more central lines."
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,9 @@ def check_maps(dataset: Dataset, maps: list[SliceMaps], first: FirstImage) -> No
             f"The given coil maps leave {amount}: are they of this scan, in the order of its coils "
             "and the right way round?"
         )
-        dataset.check("coil maps", "doubtful", sentence, "estimate them, or correct the file")
+        dataset.check(
+            "coil maps", "doubtful", sentence, "Let them be estimated, or correct the file."
+        )
     elif any(one.poor for one in maps) or unexplained:
         sentence = (
             f"The coil maps ({found.source}) leave {amount}: expect ghosts. Maps from few lines, "
@@ -71,7 +73,7 @@ def check_maps(dataset: Dataset, maps: list[SliceMaps], first: FirstImage) -> No
     else:
         dataset.check("coil maps", "good", f"The maps ({found.source}) leave {amount}.")
         return
-    dataset.warn(f"{dataset.checks[-1].sentence} To improve: {dataset.checks[-1].fix}.")
+    dataset.warn(dataset.checks[-1].sentence)
 
 
 def _lines(sampled: Plane) -> int:

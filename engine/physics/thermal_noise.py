@@ -121,7 +121,7 @@ def _from_centre(measured: Plane) -> NDArray[np.float64]:
 
 def _shells(kspace: Samples, plane: Plane) -> list[Samples]:
     """Outer samples in shells of equal size, from the inside out."""
-    rows, columns = _from_centre(plane.any(axis=1)), _from_centre(plane.any(axis=0))
+    rows, columns = (_from_centre(np.asarray(plane.any(axis=axis))) for axis in (1, 0))
     distance = np.hypot(rows[:, None], columns)[plane]
     samples = kspace[:, plane]
     order = np.argsort(distance)
@@ -143,7 +143,7 @@ def _beside(kspace: Samples, plane: Plane) -> list[Samples]:
         return []
     k = np.fft.ifftshift(kspace[:, :, lines], axes=1)
     along = np.fft.fftshift(np.fft.ifft(k, axis=1, norm="ortho"), axes=1)
-    along *= np.sqrt(height / len(used))  # rows of zeros hold no noise
+    along = (along * np.sqrt(height / len(used))).astype(np.complex64)  # zeros hold no noise
     margin = round(EDGE * height)
     places = np.arange(margin, height - margin)
     size = max(-(-FEWEST // int(lines.sum())), -(-len(places) // GROUPS))

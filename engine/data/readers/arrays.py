@@ -91,13 +91,6 @@ def kind_of(array: Indexable, described: Described) -> str:
     axes = {axis.strip() for axis in (options.axes or "").split(",")}
     if array.dtype.kind == "c" and axes & {"coil", "read", "phase"}:
         return "kspace"
-    if array.dtype.kind == "c" and not axes & {"row", "column"} and looks_like_kspace(array):
-        raise DescriptionNeeded(
-            "The array looks like k-space: most of its energy lies at its centre, and its "
-            "transform is an image. Say --kind kspace (and --axes coil,read,phase or the like), "
-            "or --kind image if it is one.",
-            ("kind",),
-        )
     scanned = any(
         value is not None for name, value in options.to_dict().items() if name.startswith("scan_")
     )
@@ -148,6 +141,14 @@ def open_array(
     """An array of any origin as the dataset it is said to be; ``maps`` go with k-space."""
     described = describe(path, options)
     kind = kind_of(array, described)
+    said = described.options.kind is not None or described.options.axes is not None
+    if kind == "image" and not said and looks_like_kspace(array):
+        raise DescriptionNeeded(
+            f"{path} looks like k-space: most of its energy lies at its centre, and its transform "
+            "is an image. Say --kind kspace (and --axes coil,read,phase or the like), or "
+            "--kind image if it is one.",
+            ("kind",),
+        )
     if kind == "sinogram":
         from engine.data.readers.sinogram_array import open_sinogram_array
 

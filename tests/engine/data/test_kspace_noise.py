@@ -127,6 +127,15 @@ def test_equal_coils_are_left_as_they_are(image, coils):
     assert not dataset.problem([0], {}, MR, seed=0).provenance["noise"]["prewhitened"]
 
 
+def test_a_coil_that_is_not_connected_leaves_the_noise_of_the_others(image, coils):
+    sd = 0.02 * scale_of(image)
+    kspace = noisy(fft2(coils * image), sd)
+    kspace[3] = 0
+    problem = dataset_of(kspace).problem([0], {}, MR, seed=0)
+    found = problem.noise_sigma * problem.intensity.scale
+    assert found == pytest.approx(sd * np.sqrt(7 / 8), rel=0.1)  # the mean power over all coils
+
+
 def test_declared_noise_is_taken_as_it_is_and_changes_no_number(image):
     dataset = dataset_of(fft2(image), "read,phase")
     asked = {"acceleration": 2.0}
