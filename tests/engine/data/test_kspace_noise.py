@@ -201,3 +201,15 @@ def test_the_scale_of_undersampled_coils_is_close_to_the_true_one(image, coils, 
     kspace = noisy(fft2(coils * image), scale_of(image) / snr) * sampled
     problem = dataset_of(kspace).problem([0], {}, MR, seed=0)
     assert problem.intensity.scale == pytest.approx(scale_of(image), rel=0.12)
+
+
+def test_inspect_says_noise_maps_and_scale(tmp_path, image, coils, capsys):
+    from engine.cli import main
+
+    sampled = build_mask("fastmri", 128, 3, acs_lines=20).sampled
+    kspace = noisy(fft2(coils * image), 0.05 * scale_of(image)) * sampled
+    np.save(tmp_path / "scan.npy", kspace.astype(np.complex64))
+    assert main(["inspect", str(tmp_path / "scan.npy"), "--kind", "kspace", "--axes", COILS]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    for words in ("noise", "estimated from", "coil maps", "ESPIRiT-style", "MR scale"):
+        assert words in said
