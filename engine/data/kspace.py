@@ -196,8 +196,8 @@ class KspaceDataset(Dataset):
         """Partial Fourier: a range of lines, or of the readout, that stops short on one side."""
         plane = np.atleast_2d(sampled)
         for name, measured in (
-            ("partial Fourier", plane.any(axis=0)),
-            ("asymmetric echo", plane.any(axis=1)),
+            ("partial Fourier", measured_lines(plane)),
+            ("asymmetric echo", measured_lines(plane.T)),
         ):
             if len(measured) > 1 and one_sided(measured):
                 at = np.flatnonzero(measured) - len(measured) // 2

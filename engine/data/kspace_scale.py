@@ -59,10 +59,9 @@ def sense_image(operator: Operator, y: Tensor, sigma: Tensor, acceleration: floa
     """SENSE with the ridge that suits noise of SD ``sigma`` ``[B, 1, 1, 1]`` per component."""
     seen = operator.support()
     pixels = float(y[0, 0].numel()) if seen is None else seen.sum(dim=(1, 2, 3)).view(-1, 1, 1, 1)
-    sampled = torch.ones_like(y[:1]) if operator.sampled() is None else operator.sampled()
-    noise = (
-        float(sampled.expand_as(y[:1]).sum()) * sigma**2
-    )  # of the squares of all measured numbers
+    sampled = operator.sampled()
+    numbers = y[0].numel() if sampled is None else int(sampled.expand_as(y[:1]).sum())
+    noise = numbers * sigma**2  # E ||n||^2
     tiny = torch.finfo(y.dtype).tiny
     energy = (dot(y, y) - noise).clamp_min(tiny) * acceleration / pixels  # of a pixel
     ridge = (2 * sigma**2 / energy).clamp(LEAST_RIDGE * operator.norm() ** 2, 1.0)

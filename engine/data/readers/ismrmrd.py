@@ -243,7 +243,7 @@ def _undersampled_twice(lines: Placed, shape: tuple[int, int, int]) -> bool:
     slab = lines[lines.table["slice"] == lines.table["slice"][0]]
     measured = np.zeros(shape[:2], bool)
     measured[slab.kz, slab.ky] = True
-    used = measured.any(axis=1)
+    used = np.asarray(measured.any(axis=1))
     return shape[0] > 1 and not (full_run(used) and (measured[used] == measured[used][0]).all())
 
 
