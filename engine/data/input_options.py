@@ -12,7 +12,7 @@ from typing import Any
 from engine.settings import Settings, option_name, setting
 
 KINDS = ("image", "sinogram", "kspace")
-PATH_OPTIONS = ("sidecar", "allow_links")  # options that name a place on the disk
+PATH_OPTIONS = ("sidecar", "allow_links", "maps")  # options that name a place on the disk
 UNITS = ("hu", "mu", "mu-cm", "normalised", "line-integral", "transmission", "counts")
 
 
@@ -113,6 +113,18 @@ class InputOptions(Settings):
         None,
         "Multi-coil data: one sensitivity map per coil (sense) or one virtual coil (combine).",
         choices=("sense", "combine"),
+    )
+    maps: str | None = setting(
+        None, "File of coil sensitivity maps for multi-coil k-space (.npy, .cfl, .h5, .mat)."
+    )
+    virtual_coils: int | None = setting(
+        None, "Compress the coils of k-space to so many virtual ones.", low=1, high=128
+    )
+    mr_scale: float | None = setting(
+        None,
+        "Magnitude of k-space images that a prior sees as 1, in the file's units; by default the "
+        "image's 0.99 quantile, measured or estimated.",
+        above=0,
     )
 
 
