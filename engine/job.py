@@ -85,10 +85,10 @@ def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = 
     """The job of a record, which may be anybody's; ``places`` are those a person has named."""
     own = places or {}
     job = Job.from_dict({**record.job, **own})
-    sidecar, maps = job.options.get("sidecar"), job.options.get("maps")
+    files = [job.options.get(name) for name in ("sidecar", "maps", "trajectory")]
     for name, text in (
         *(("input", job.input), ("prior", job.prior)),
-        *(("options", sidecar), ("options", maps)),
+        *(("options", file) for file in files),
     ):
         if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")

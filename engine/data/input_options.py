@@ -37,7 +37,7 @@ class InputOptions(Settings):
     axes: str | None = setting(
         None,
         "Order of an array's axes: of slice,row,column (images), slice,view,detector "
-        "(sinograms) or slice,coil,read,phase (k-space).",
+        "(sinograms), slice,coil,read,phase (k-space) or slice,coil,spoke,sample (radial k-space).",
     )
     sidecar: str | None = setting(None, "JSON file that describes the input.")
     scan_geometry: str | None = setting(None, "Rays of a sinogram.", choices=("parallel", "fan"))
@@ -70,6 +70,17 @@ class InputOptions(Settings):
     )
     maps: str | None = setting(
         None, "File of coil sensitivity maps for multi-coil k-space (.npy, .cfl, .h5, .mat)."
+    )
+    trajectory: str | None = setting(
+        None,
+        "Where radial or spiral k-space was measured: a file (.npy, .npz, .mat, .h5, .cfl), or an "
+        "array of the input's own file.",
+    )
+    trajectory_unit: str | None = setting(
+        None,
+        "Unit of a trajectory: cycles per field of view, cycles per pixel (-0.5 .. 0.5) or "
+        "radians per pixel; by default detected.",
+        choices=("fov", "pixel", "radian"),
     )
     virtual_coils: int | None = setting(
         None, "Compress the coils of k-space to so many virtual ones.", low=1, high=128

@@ -17,7 +17,7 @@ def shared_record(body: dict[str, Any], deidentify: bool) -> dict[str, Any]:
     """
     job, told = body["job"], body["input"]
     given = [job.get("input"), told.get("name"), job.get("prior"), *body["outputs"]]
-    given += [(job.get("options") or {}).get(name) for name in ("sidecar", "maps")]
+    given += [(job.get("options") or {}).get(name) for name in ("sidecar", "maps", "trajectory")]
     paths = {text for text in given if isinstance(text, str) and _parts(text)}
     for text in sorted(paths, key=len, reverse=True):
         body = _replaced(body, text, REMOVED if deidentify else _parts(text)[-1])

@@ -22,7 +22,11 @@ from engine.settings import option_name, value_type
 MAX_BYTES = 16 << 20
 MAX_VALUES = 1_000_000
 # A sidecar may be anybody's: it names no further files.
-OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - {"sidecar", "maps"}
+OPTIONS = {field.name for field in dataclasses.fields(InputOptions)} - {
+    "sidecar",
+    "maps",
+    "trajectory",
+}
 EXTRA = {"angles_deg", "shape", "dtype", "byte_order", "flat", "dark", "comment"}
 DTYPES = ("float32", "float64", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 

@@ -61,8 +61,8 @@ class CTOperator(Operator):
         matrix = (cache or default_cache()).get(
             geometry, np.float32 if dtype == torch.float32 else np.float64
         )
-        self._forward = _sparse_tensor(matrix.forward)
-        self._adjoint = _sparse_tensor(matrix.adjoint)
+        self._forward = sparse_tensor(matrix.forward)
+        self._adjoint = sparse_tensor(matrix.adjoint)
         self._device = torch.device("cpu")
         self.to(device)
 
@@ -148,7 +148,7 @@ def _multiply(matrix: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return product.reshape(batch, *shape).to(device)
 
 
-def _sparse_tensor(csr: CSR) -> Tensor:
+def sparse_tensor(csr: CSR) -> Tensor:
     """The same memory as a torch tensor."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
