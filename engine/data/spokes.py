@@ -187,13 +187,12 @@ class SpokesDataset(Dataset):
         return first
 
     def _kept(self, full: Trajectory, acceleration: float | None) -> NDArray[np.intp]:
-        keep = full.spokes if acceleration is None else round(full.spokes / acceleration)
-        if keep >= full.spokes:
+        chosen = full.kept(acceleration)
+        if len(chosen) == full.spokes:
             self.say("readouts used", f"all {full.spokes}", "the file")
-            return np.arange(full.spokes)
-        chosen = full.thinned(keep)
-        which = "the first" if chosen[-1] == keep - 1 else "evenly chosen"
-        self.say("readouts used", f"{keep} of {full.spokes}, {which}", "option")
+            return chosen
+        which = "the first" if chosen[-1] == len(chosen) - 1 else "evenly chosen"
+        self.say("readouts used", f"{len(chosen)} of {full.spokes}, {which}", "option")
         return chosen
 
     def _noise_of(self, part: SpokesSlice) -> SliceNoise:
@@ -235,9 +234,10 @@ class SpokesDataset(Dataset):
     ) -> tuple[Tensor | None, str]:
         if len(parts[0].samples) == 1:
             return None, "one coil"
-        if parts[0].maps is not None:
+        given = [part.maps for part in parts if part.maps is not None]
+        if given:
             self.say("coil maps", "from a file", "option")
-            return torch.from_numpy(np.stack([part.maps for part in parts])), "from a file"
+            return torch.from_numpy(np.stack(given)), "from a file"
         found = []
         for number, part in zip(numbers, parts, strict=True):
             full = part.trajectory

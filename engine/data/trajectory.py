@@ -55,11 +55,15 @@ class Trajectory:
         x, y = (part[np.arange(self.spokes), at] for part in self.positions)
         return np.arctan2(y, x)
 
-    def thinned(self, keep: int) -> NDArray[np.intp]:
-        """Which ``keep`` readouts leave the smallest gap: every n-th, or the first ones.
+    def kept(self, acceleration: float | None) -> NDArray[np.intp]:
+        """Which readouts are used when one of ``acceleration`` is; None: all.
 
-        In steps of the golden angle the first ones are spread evenly, every n-th need not be.
+        Every n-th, or the first ones, whichever leaves the smaller gap: in steps of the golden
+        angle the first ones are spread evenly, and every n-th need not be.
         """
+        keep = self.spokes if acceleration is None else round(self.spokes / acceleration)
+        if keep >= self.spokes:
+            return np.arange(self.spokes)
         if keep < FEWEST_SPOKES:
             raise RequestError(
                 f"--acceleration leaves {keep} of {self.spokes} spokes; at least {FEWEST_SPOKES} "
@@ -67,6 +71,13 @@ class Trajectory:
             )
         every = np.arange(keep) * self.spokes // keep
         return min((every, np.arange(keep)), key=self._largest_gap)
+
+    def cells(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """A picture of the paths: the Fourier samples ``[size, size]`` that they pass."""
+        plane = np.zeros((self.size, self.size), bool)
+        index = np.rint(self.positions[:, chosen].reshape(2, -1)).astype(int) + self.size // 2
+        plane[tuple(index[:, ((index >= 0) & (index < self.size)).all(axis=0)])] = True
+        return plane
 
     def _largest_gap(self, chosen: NDArray[np.intp]) -> float:
         # A line through the centre is the same in both directions.

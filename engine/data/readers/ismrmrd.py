@@ -114,7 +114,8 @@ def open_ismrmrd(path: Path, options: InputOptions) -> Dataset:
             raise RequestError(f"{path}: the header describes no encoding.")
         table = read_table(acquisitions(group, path), path)
         base = file.userblock_size
-    imaging = _chosen_lines(path, table, warnings := [])[0]
+    warnings: list[str] = []
+    imaging = _chosen_lines(path, table, warnings)[0]
     if _encoding_of(path, header, imaging).trajectory not in CARTESIAN:
         from engine.data.readers.ismrmrd_spokes import open_ismrmrd_spokes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,20 +75,20 @@ def _arrays_of(path: Path) -> dict[str, Reader]:
     if suffix == ".npz":
         from engine.data.readers.npy import npz_names, read_npz
 
-        return {name: lambda name=name: read_npz(path, name) for name in npz_names(path)}
+        return {name: partial(read_npz, path, name) for name in npz_names(path)}
     if suffix == ".mat":
         from engine.data.readers.mat5 import is_hdf5, read_mat5
 
         if not is_hdf5(path):
             found = {k: v for k, v in read_mat5(path).items() if isinstance(v, np.ndarray)}
-            return {name: lambda value=value: value for name, value in found.items()}
+            return {name: partial(np.asarray, value) for name, value in found.items()}
     elif suffix not in (".h5", ".hdf5"):
         return {}
     from engine.data.readers.hdf5 import MAX_DEPTH, _arrays
 
     with open_h5(path) as file:
         names = [name for name, _ in _arrays(file, "", MAX_DEPTH)]
-    return {name: lambda name=name: _stored(path, name) for name in names}
+    return {name: partial(_stored, path, name) for name in names}
 
 
 def _stored(path: Path, name: str) -> np.ndarray:

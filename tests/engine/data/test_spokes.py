@@ -147,13 +147,13 @@ def test_a_thin_scan_that_is_thinned_further_has_none(tmp_path, samples, paths):
 
 def test_thinning_leaves_the_smallest_gap():
     even = Trajectory(radial(32, 20, 16), 32)
-    assert even.thinned(8).tolist() == list(range(0, 32, 4))
+    assert even.kept(4.0).tolist() == list(range(0, 32, 4))
     golden = Trajectory(radial(34, 20, 16, GOLDEN), 32)
-    assert golden.thinned(13).tolist() == list(range(13))
+    assert golden.kept(34 / 13).tolist() == list(range(13))
     arms = Trajectory(spiral(12, 50, 16, 4), 32)
-    assert arms.thinned(4).tolist() == [0, 3, 6, 9]
+    assert arms.kept(3.0).tolist() == [0, 3, 6, 9]
     with pytest.raises(RequestError, match="--acceleration leaves 3"):
-        even.thinned(3)
+        even.kept(11.0)
 
 
 @pytest.mark.parametrize(
