@@ -274,11 +274,9 @@ class SpokesDataset(Dataset):
 
     def _check_echo(self, part: SpokesSlice) -> None:
         """The strongest samples lie at the centre of k-space, unless delays or units are wrong."""
-        radius, power = part.trajectory.radius, np.square(np.abs(part.samples)).sum(axis=0)
-        at = radius[np.arange(len(radius)), power.argmax(axis=1)]
-        distance = float(np.median(at))
+        distance = part.trajectory.distance_of_echo(np.square(np.abs(part.samples)).sum(axis=0))
         sentence = (
-            f"The strongest sample of a readout lies {distance:.2g} cycles per field of view from "
+            f"The strongest sample of a readout comes {distance:.2g} cycles per field of view from "
             "the centre of k-space"
         )
         if distance <= ECHO:

@@ -72,6 +72,21 @@ class Trajectory:
         every = np.arange(keep) * self.spokes // keep
         return min((every, np.arange(keep)), key=self._largest_gap)
 
+    def distance_of_echo(self, power: NDArray[np.floating]) -> float:
+        """How far from the centre readouts of ``power`` ``[spokes, samples]`` are strongest.
+
+        A phase that rises across the image moves the echo to another place, the same for all
+        spokes; only what is left, a shift along every spoke, is due to the trajectory.
+        """
+        at = np.arange(self.spokes), power.argmax(axis=1)
+        if not self.is_radial() or self.spokes < FEWEST_SPOKES:
+            return float(np.median(self.radius[at]))
+        along = self.positions[:, :, -1] - self.positions[:, :, 0]
+        along = along / np.maximum(np.hypot(*along), 1e-12)
+        echo = (self.positions[(slice(None), *at)] * along).sum(axis=0)
+        columns = np.stack((np.ones(self.spokes), *along), axis=1)
+        return float(abs(np.linalg.lstsq(columns, echo, rcond=None)[0][0]))
+
     def cells(self, chosen: NDArray[np.intp]) -> NDArray[np.bool_]:
         """A picture of the paths: the Fourier samples ``[size, size]`` that they pass."""
         plane = np.zeros((self.size, self.size), bool)

@@ -197,6 +197,18 @@ def test_a_trajectory_that_does_not_belong_to_the_data_is_doubted(tmp_path, samp
     assert any("gradient delays" in warning for warning in dataset.warnings)
 
 
+def test_a_phase_across_the_image_is_no_delay():
+    # golden angles, and every other spoke measured the other way round
+    there = radial(40, 96, 24, GOLDEN)
+    there[:, ::2] = there[:, ::2, ::-1]
+    shifted = Trajectory(there, 48).distance_of_echo(
+        np.exp(-np.square(np.hypot(there[0] - 3, there[1] + 2)))
+    )
+    late = np.exp(-np.square(np.hypot(*np.roll(there, 5, axis=2))))
+    assert shifted < 0.3
+    assert Trajectory(there, 48).distance_of_echo(late) == pytest.approx(2.5, abs=0.3)
+
+
 def test_the_block_for_coil_maps_grows_with_the_spokes():
     sides = [
         int(covered_block(Trajectory(radial(spokes, 96, 24), 48)).any(axis=0).sum())
