@@ -122,7 +122,7 @@ class Dataset(ABC):
 
     def take(self, options: InputOptions) -> None:
         """What a person said that holds for any file of this kind."""
-        for name in ("maps", "virtual_coils", "mr_scale"):
+        for name in ("maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"):
             if getattr(options, name) is not None:
                 raise RequestError(f"{option_name(name)} is for k-space: this is a {self.kind}.")
 

@@ -170,7 +170,7 @@ def _multiply(matrix: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return product.reshape(batch, *shape).to(device)
 
 
-def _sparse_tensor(csr: CSR) -> Tensor:
+def sparse_tensor(csr: CSR) -> Tensor:
     """The same memory as a torch tensor."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")

@@ -93,6 +93,18 @@ def thermal_noise(kspace: Samples, sampled: Plane) -> ThermalNoise | None:
     return best
 
 
+def outer_noise(samples: Samples, distance: NDArray[np.float64]) -> ThermalNoise | None:
+    """From samples ``[coils, n]`` anywhere in k-space, ``distance`` ``[n]`` from its centre."""
+    measured = (samples != 0).any(axis=0)
+    groups = _by_distance(samples[:, measured], distance[measured])
+    if not groups:
+        return None
+    found = ThermalNoise(_lowest(groups), "k-space far from the centre")
+    if found.sigma < ROUNDING * float(np.abs(samples).max()):
+        return ThermalNoise(np.zeros_like(found.samples), found.place)
+    return found
+
+
 def _square(samples: Samples) -> NDArray[np.float64]:
     return np.square(samples.real, dtype=np.float64) + np.square(samples.imag, dtype=np.float64)
 
@@ -122,9 +134,11 @@ def _from_centre(measured: Plane) -> NDArray[np.float64]:
 def _shells(kspace: Samples, plane: Plane) -> list[Samples]:
     """Outer samples in shells of equal size, from the inside out."""
     rows, columns = (_from_centre(np.asarray(plane.any(axis=axis))) for axis in (1, 0))
-    distance = np.hypot(rows[:, None], columns)[plane]
-    samples = kspace[:, plane]
-    order = np.argsort(distance)
+    return _by_distance(kspace[:, plane], np.hypot(rows[:, None], columns)[plane])
+
+
+def _by_distance(samples: Samples, distance: NDArray[np.float64]) -> list[Samples]:
+    order = np.argsort(distance, kind="stable")
     order = order[distance[order] > INNERMOST * distance.max(initial=0)]
     count = min(GROUPS, order.size // FEWEST)
     return [samples[:, shell] for shell in np.array_split(order, count)] if count else []

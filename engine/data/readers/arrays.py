@@ -92,6 +92,8 @@ def kind_of(array: Indexable, described: Described) -> str:
     axes = {axis.strip() for axis in (options.axes or "").split(",")}
     if array.dtype.kind == "c" and axes & {"coil", "read", "phase"}:
         return "kspace"
+    if options.trajectory is not None or axes & {"spoke", "sample"}:
+        return "kspace"
     scanned = any(
         value is not None for name, value in options.to_dict().items() if name.startswith("scan_")
     )
@@ -156,7 +158,11 @@ def open_array(
         return open_sinogram_array(array, path, options, described, reopen, sinogram_axes, files)
     if kind == "kspace":
         from engine.data.readers.kspace_array import open_kspace_array
+        from engine.data.readers.spokes import find_trajectory, open_spokes_array
 
+        found = find_trajectory(path, described.options)
+        if found is not None:
+            return open_spokes_array(array, found, path, described.options, maps)
         return open_kspace_array(cast(np.ndarray, array), path, described.options, maps)
     if array.dtype.kind not in "fiuc":
         raise RequestError(f"{path} holds {array.dtype} values: give numbers [H, W].")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
+from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
-from engine.data.kspace import KspaceDataset
 from engine.data.readers.file_array import FileArray
 from engine.data.readers.kspace_array import open_kspace_array
 from engine.errors import RequestError
@@ -27,10 +27,16 @@ KEPT = (READ, PHASE, PARTITION, COIL, SLICE)
 UNEVEN = 4.0
 
 
-def open_bart(path: Path, options: InputOptions) -> KspaceDataset:
+def open_bart(path: Path, options: InputOptions) -> Dataset:
     """K-space; ``options.dataset`` names a pair in the same folder that holds the coil maps."""
     if options.kind not in (None, "kspace"):
         raise RequestError(f"{path}: BART files are read as k-space, not as {options.kind}.")
+    from engine.data.readers.bart_spokes import open_bart_spokes, trajectory_beside
+
+    if options.trajectory is not None:
+        return open_bart_spokes(path, options, "option")
+    if (beside := trajectory_beside(path)) is not None:
+        return open_bart_spokes(path, replace(options, trajectory=beside), "beside the data")
     data = open_pair(path)
     warnings: list[str] = []
     maps = None
@@ -117,8 +123,8 @@ def _check_cartesian(array: np.ndarray, path: Path) -> None:
     if not measured.size or measured.max() < UNEVEN * np.median(measured):
         raise RequestError(
             f"{path} seems to hold {size[PARTITION]} spokes of {size[PHASE]} samples, for each "
-            "has the same energy: as non-Cartesian k-space it needs its trajectory. If it is "
-            "Cartesian, name its axes (--axes read,phase,coil)."
+            "has the same energy: as non-Cartesian k-space it needs its positions (--trajectory "
+            "FILE). If it is Cartesian, name its axes (--axes read,phase,coil)."
         )
 
 

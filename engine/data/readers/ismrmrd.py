@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from engine.data.dataset import Fact, Placement, Vector
+from engine.data.dataset import Dataset, Fact, Placement, Vector
 from engine.data.hdf5_safe import item, open_h5
 from engine.data.input_options import InputOptions
 from engine.data.kspace import KspaceDataset, KspaceSlice
@@ -151,7 +151,7 @@ def groups_of(file: h5py.File) -> list[str]:
     ]
 
 
-def open_ismrmrd(path: Path, options: InputOptions) -> KspaceDataset:
+def open_ismrmrd(path: Path, options: InputOptions) -> Dataset:
     with open_h5(path) as file:
         name, names = _chosen_group(file, path, options)
         group = file[name]
@@ -160,6 +160,14 @@ def open_ismrmrd(path: Path, options: InputOptions) -> KspaceDataset:
             raise RequestError(f"{path}: the header describes no encoding.")
         table = read_table(acquisitions(group, path), path)
         base = file.userblock_size
+    warnings: list[str] = []
+    imaging = _chosen_lines(path, table, warnings)[0]
+    if _encoding_of(path, header, imaging).trajectory not in CARTESIAN:
+        from engine.data.readers.ismrmrd_spokes import open_ismrmrd_spokes
+
+        spokes = open_ismrmrd_spokes(path, name, header, table, imaging, options)
+        spokes.warnings += warnings
+        return spokes
     scan = _plan_scan(path, name, header, table, options)
     scan.base = base
     _whiten(scan, header, table)
@@ -189,14 +197,7 @@ def _plan_scan(
 ) -> Scan:
     warnings: list[str] = []
     imaging, calibration = _chosen_lines(path, table, header, warnings)
-    reference = int(imaging["encoding_space_ref"][0])
-    if reference >= len(header.encodings):
-        raise RequestError(f"{path}: the header lacks encoding {reference}, which lines refer to.")
-    encoding = header.encodings[reference]
-    if encoding.trajectory not in CARTESIAN:
-        raise RequestError(
-            f"{path}: a {encoding.trajectory[:20]} trajectory; only Cartesian k-space is supported."
-        )
+    encoding = _encoding_of(path, header, imaging)
     if encoding.trajectory == "epi":
         warnings.append(
             "An EPI scan: ghosts and ramp sampling are not corrected; expect artefacts."
@@ -236,6 +237,13 @@ def _plan_scan(
         plan=plan,
         warnings=[*warnings, *([warning] if warning else [])],
     )
+
+
+def _encoding_of(path: Path, header: MrdHeader, imaging: Table) -> Encoding:
+    reference = int(imaging["encoding_space_ref"][0])
+    if reference >= len(header.encodings):
+        raise RequestError(f"{path}: the header lacks encoding {reference}, which lines refer to.")
+    return header.encodings[reference]
 
 
 def _undersampled_twice(lines: Placed, shape: tuple[int, int, int]) -> bool:
