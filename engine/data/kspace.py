@@ -16,7 +16,7 @@ from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
 from engine.data.kspace_grid import Kspace, Plane, is_complete, measured_lines, one_sided
 from engine.data.kspace_maps import SliceMaps, check_maps, maps_of
-from engine.data.kspace_noise import GIVEN, SliceNoise, noise_of, report_noise
+from engine.data.kspace_noise import GIVEN, NOISE_FREE, SliceNoise, noise_of, report_noise
 from engine.data.kspace_scale import FirstImage, sense_image, weighted_image
 from engine.data.kspace_slice import KspaceSlice
 from engine.errors import RequestError
@@ -139,6 +139,8 @@ class KspaceDataset(Dataset):
         self._say_partial(sampled)
         mask = self._kept(sampled, complete, acquisition, seed)
         noises = [noise_of(part, self.noise_sigma, "noise scans of the file") for part in parts]
+        if asked.noise == "none":  # coils stay as they are, too
+            noises = [replace(noise, whitening=None) for noise in noises]
         parts = [
             part if noise.whitening is None else part.mixed(noise.whitening)
             for part, noise in zip(parts, noises, strict=True)
@@ -346,6 +348,9 @@ class KspaceDataset(Dataset):
             self.say("noise", f"SD {asked.kspace_noise:.3g} of the MR scale", GIVEN)
             self.check("noise", "good", "The noise level was given.")
             return asked.kspace_noise, GIVEN
+        if asked.noise == "none" and self.noise_sigma == 0:
+            self.say("noise", "none", NOISE_FREE)
+            return 0.0, NOISE_FREE
         origin = report_noise(self, noises, scan.noise, scale)
         sd = scan.noise / scale
         return float(sd[0]) if len(sd) == 1 else sd, origin

@@ -15,6 +15,7 @@ from engine.physics.thermal_noise import thermal_noise
 
 NOT_KNOWN = "not known"
 GIVEN = "given"
+NOISE_FREE = "taken for noise-free, as asked"
 DECLARE = "Give the noise with --kspace-noise."
 PURE = 0.8  # samples distributed less like noise hold signal too
 IMPOSSIBLE = 1.3  # times what the measurement can hold

@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.acquisition import MRIAcquisition
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
-from engine.data.kspace_noise import GIVEN, NOT_KNOWN, PURE, SliceNoise, report_noise
+from engine.data.kspace_noise import GIVEN, NOISE_FREE, NOT_KNOWN, PURE, SliceNoise, report_noise
 from engine.data.trajectory import Trajectory
 from engine.errors import RequestError
 from engine.physics.fourier import centred_fft2, to_channels
@@ -269,6 +269,9 @@ class SpokesDataset(Dataset):
             self.say("noise", f"SD {asked.kspace_noise:.3g} of the MR scale", GIVEN)
             self.check("noise", "good", "The noise level was given.")
             return asked.kspace_noise, GIVEN
+        if asked.noise == "none" and self.noise_sigma == 0:
+            self.say("noise", "none", NOISE_FREE)
+            return 0.0, NOISE_FREE
         sd = torch.tensor([one.sd or 0.0 for one in noises]).view(-1, 1, 1, 1)
         return sd / scale, report_noise(self, noises, sd, scale)
 

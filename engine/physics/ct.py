@@ -88,7 +88,7 @@ class CTOperator(Operator):
             matrix = (self._cache or default_cache()).get(
                 self.geometry, np.float32 if self.dtype == torch.float32 else np.float64
             )
-            forward, adjoint = _sparse_tensor(matrix.forward), _sparse_tensor(matrix.adjoint)
+            forward, adjoint = sparse_tensor(matrix.forward), sparse_tensor(matrix.adjoint)
             self._pair = forward.to(self._home), adjoint.to(self._home)
         return self._pair
 

@@ -161,7 +161,7 @@ def open_ismrmrd(path: Path, options: InputOptions) -> Dataset:
         table = read_table(acquisitions(group, path), path)
         base = file.userblock_size
     warnings: list[str] = []
-    imaging = _chosen_lines(path, table, warnings)[0]
+    imaging = _chosen_lines(path, table, header, warnings)[0]
     if _encoding_of(path, header, imaging).trajectory not in CARTESIAN:
         from engine.data.readers.ismrmrd_spokes import open_ismrmrd_spokes
 
