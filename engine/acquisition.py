@@ -105,7 +105,11 @@ class MRIAcquisition(Settings):
         before="none",
     )
     kspace_noise: float = setting(
-        0.0, "SD of the complex noise, relative to the image's 0.99 quantile.", low=0
+        0.0,
+        "SD of the noise of a k-space sample, of the real and the imaginary part, relative to the "
+        "image's 0.99 quantile. A simulated scan gets it; of a measured one it is taken as known, "
+        "and estimated without a number.",
+        low=0,
     )
     fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
 

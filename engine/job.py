@@ -17,7 +17,7 @@ import torch
 
 import engine
 from engine.data.dataset import Dataset
-from engine.data.input_options import InputOptions
+from engine.data.input_options import PATH_OPTIONS, InputOptions
 from engine.data.places import fault_of_place, is_network
 from engine.data.record import Checkpoint, RunRecord
 from engine.data.shared_record import REMOVED
@@ -29,6 +29,7 @@ from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
+from engine.priors.support import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.problem import Problem
 from engine.run import Run, RunControl
@@ -87,8 +88,8 @@ def recorded_job(record: RunRecord, by: str, places: Mapping[str, Any] | None = 
     """The job of a record, which may be anybody's; ``places`` are those a person has named."""
     own = places or {}
     job = as_it_meant(Job.from_dict({**record.job, **own}), record)
-    sidecar = job.options.get("sidecar")
-    for name, text in (("input", job.input), ("prior", job.prior), ("options", sidecar)):
+    named = [("options", job.options.get(name)) for name in PATH_OPTIONS]
+    for name, text in (("input", job.input), ("prior", job.prior), *named):
         if name not in own and isinstance(text, str) and (fault := fault_of_place(text)):
             raise RequestError(f"{by} names {fault}: nothing there is read unless you name it.")
     return job
@@ -165,7 +166,9 @@ def prepare(
         problem = problem.to(device)
     values = apply_preset(job.preset, problem, job.solver) | job.settings
     settings = solver.settings_class.pick(values)
-    used = with_air(prior.to(device), problem) if solver.needs_prior else None
+    used = None
+    if solver.needs_prior:
+        used = with_support(with_air(prior.to(device), problem), problem.operator)
     note = unfamiliar(prior.info, dataset.kind, job.acquisition) if used else None
     return Prepared(job, dataset, problem, used, settings, [note] if note else [])
 

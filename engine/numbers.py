@@ -30,12 +30,6 @@ def numbers_in(values: Any) -> dict[str, float]:
     return {name: value for name, value in found.items() if not math.isnan(value)}
 
 
-def beyond_bodies(image: NDArray) -> bool:
-    """Whether much of a CT image is denser than any bone: micro-CT, where HU mean little."""
-    values = image[np.isfinite(image)]
-    return bool(values.size) and float(np.quantile(values, 0.99)) > DENSER_THAN_BONE_HU
-
-
 def regions_in_words(metrics: Mapping[str, float]) -> list[str]:
     """A sentence for the metrics inside the body, and for those in the field of view."""
     found = []
@@ -52,3 +46,9 @@ def regions_in_words(metrics: Mapping[str, float]) -> list[str]:
         if parts:
             found.append(f"{place}: {', '.join(parts)}.")
     return found
+
+
+def beyond_bodies(image: NDArray) -> bool:
+    """Whether much of a CT image is denser than any bone: micro-CT, where HU mean little."""
+    values = image[np.isfinite(image)]
+    return bool(values.size) and float(np.quantile(values, 0.99)) > DENSER_THAN_BONE_HU

@@ -33,6 +33,8 @@ def choices_for(
     """Answers to what is missing; none for a geometry, which takes numbers."""
     if is_geometry:
         return ()
+    if missing == ("kind",):
+        return COMPLEX
     if values:
         return tuple(Choice(_words(missing[0], value), {missing[0]: value}) for value in values)
     return (*IMAGES, *SINOGRAMS) if "kind" in missing else IMAGES

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Dataset, Fact, Placement
     from engine.data.readers.dicom_series import Series
+    from engine.data.trajectory import Trajectory
 
 KIND_WORDS = {"image": "image", "sinogram": "sinogram", "kspace": "k-space"}
 
@@ -52,6 +53,7 @@ class MeasuredLines:
 
     sampled: NDArray[np.bool_] = field(repr=False)  # (lines,)
     coils: int = 1
+    trajectory: Trajectory | None = field(default=None, repr=False)  # of radial or spiral scans
 
     @property
     def lines(self) -> int:

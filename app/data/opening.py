@@ -268,6 +268,11 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
 def _lines_of(dataset: Dataset) -> MeasuredLines | None:
     if dataset.kind != "kspace":
         return None
+    from engine.data.spokes import SpokesDataset
+
+    if isinstance(dataset, SpokesDataset):
+        paths = dataset.read_slice(dataset.count // 2).trajectory
+        return MeasuredLines(np.ones(paths.spokes, np.bool_), dataset.coils, paths)
     kspace: KspaceDataset = dataset  # type: ignore[assignment]
     sampled = np.asarray(kspace.read_slice(dataset.count // 2).sampled, dtype=np.bool_)
     lines = np.atleast_1d(sampled.reshape(-1, sampled.shape[-1]).any(axis=0))

@@ -31,8 +31,17 @@ FAN = ("scan_source_origin_mm", "scan_source_detector_mm")
 ALWAYS = (
     *("scan_start", "scan_angle_unit", "scan_direction", "scan_flip"),
     *("scan_offset_mm", "scan_find_centre"),
-    *("pixel_mm", "size", "extended_fov", "slice_spacing_mm", "unit", "axes"),
-    *("energy_kev", "mu_water", "scan_air", "scan_air_bins", "scan_scale"),
+    *(
+        "pixel_mm",
+        "size",
+        "extended_fov",
+        "slice_spacing_mm",
+        "unit",
+        "axes",
+        "energy_kev",
+        "mu_water",
+    ),
+    *("scan_air", "scan_air_bins", "scan_scale"),
     *("scan_bad_pixels", "scan_rings", "scan_hardening"),
 )
 WATER_TOLD = "The attenuation of water is given: the energy is not needed for it."

@@ -86,6 +86,8 @@ LABELS = {
     "slice_spacing_mm": "Slice spacing",
     "mu_water": "Attenuation of water",
     "extended_fov": "Extended field of view",
+    "maps": "Coil maps",
+    "mr_scale": "MR scale",
     "size": "Image side",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from app.forms.rows import SentenceLabel
 from app.theme import tabular
 from engine.acquisition import MRIAcquisition
 from engine.errors import RequestError
+
+if TYPE_CHECKING:
+    from engine.data.trajectory import Trajectory
 
 BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
 THINNING = ("acceleration", "mask", "acs_lines")
@@ -36,6 +39,7 @@ class MRIPanel(QWidget):
         self.lines = 0  # 0: no data yet
         self.seed = 0
         self.measured: NDArray[np.bool_] | None = None
+        self.trajectory: Trajectory | None = None
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
@@ -58,19 +62,32 @@ class MRIPanel(QWidget):
 
     def set_simulated(self, lines: int, seed: int = 0) -> None:
         """The open data are an image with ``lines`` columns, which are the lines of k-space."""
-        self.lines, self.seed, self.measured = lines, seed, None
+        self.lines, self.seed, self.measured, self.trajectory = lines, seed, None, None
         self.form.set_context(check=self._mask)
         self._refresh()
 
-    def set_measured(self, sampled: NDArray, coils: int = 1, seed: int = 0) -> None:
-        """The open data are k-space: ``sampled`` ``(W,)`` or ``(H, W)`` can only lose lines."""
-        self.measured = np.asarray(sampled, dtype=bool)
+    def set_measured(
+        self,
+        sampled: NDArray,
+        coils: int = 1,
+        seed: int = 0,
+        trajectory: Trajectory | None = None,
+    ) -> None:
+        """The open data are k-space: ``sampled`` ``(W,)`` or ``(H, W)`` can only lose lines.
+
+        With a ``trajectory`` these are spokes, which can be left out.
+        """
+        self.measured, self.trajectory = np.asarray(sampled, dtype=bool), trajectory
         self.lines, self.seed = int(self.measured.shape[-1]), seed
-        blank = {} if self.measured.all() else dict.fromkeys(THINNING, "as measured")
+        complete = self.measured.all() and trajectory is None
+        blank = {} if complete else dict.fromkeys(THINNING, "as measured")
+        locks = {"coils": f"The data were measured with {coils} coils."}
+        if trajectory is not None:
+            locks |= dict.fromkeys(THINNING[1:], "The data were not measured line by line.")
         self.form.set_context(
             blank=blank,
             defaults={"coils": coils},
-            locks={"coils": f"The data were measured with {coils} coils."},
+            locks=locks,
             check=self._mask,
         )
         self._refresh()
@@ -83,6 +100,10 @@ class MRIPanel(QWidget):
 
     def _mask(self, asked: dict[str, Any]) -> tuple[NDArray[np.bool_], str]:
         """The kept lines and what they amount to; raises RequestError."""
+        if self.trajectory is not None:
+            chosen = self.trajectory.kept(asked.get("acceleration"))
+            words = f"{len(chosen)} of {self.trajectory.spokes} spokes."
+            return self.trajectory.cells(chosen), words
         # Brings torch with it: only once data are open, when it is loaded anyway.
         from engine.physics.masks import build_mask, given
 

@@ -68,7 +68,8 @@ class Setup(QObject):
     def _set_mri(self, data: Opened) -> None:
         seed = int(self.left.solver.history["seed"])
         if data.lines is not None:
-            self.left.mri.set_measured(data.lines.sampled, data.lines.coils, seed)
+            lines = data.lines
+            self.left.mri.set_measured(lines.sampled, lines.coils, seed, lines.trajectory)
         else:
             self.left.mri.set_simulated(data.image_size[1], seed)
 

@@ -22,9 +22,10 @@ from engine.data.source import open_input
 from engine.data.writers.outputs import check_outputs
 from engine.data.writers.window import linear_window, window_to_bytes
 from engine.errors import RequestError
+from engine.priors.prior import IntensityMap
 
-TAIL = 0.002  # of the pixels at either end, black and white in a picture
 MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
+TAIL = 0.002  # of the pixels at either end, black and white in a picture
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -52,12 +53,23 @@ def run(options: argparse.Namespace) -> int:
     if isinstance(dataset, SinogramDataset):
         with contextlib.suppress(RequestError):  # too small, or not a number: the checks say so
             dataset.check_geometry()
+    _look(dataset)
     _print_dataset(console, dataset)
     if picture is not None:
         write_bytes_atomic(picture, _picture(dataset))
     if options.check_geometry:
         _print_check(console, dataset)
     return 0
+
+
+def _look(dataset: Dataset) -> None:
+    """K-space says its noise, maps and scale when a slice of it becomes a problem."""
+    if dataset.kind != "kspace":
+        return
+    try:
+        dataset.problem([len(dataset) // 2], {}, IntensityMap("mr"), 0)
+    except RequestError as error:
+        dataset.warn(str(error))
 
 
 def _print_series(console: Console, path: Path) -> None:

@@ -18,9 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.data.input_options import InputOptions
 from engine.errors import RequestError
 from engine.priors.prior import IntensityMap
 from engine.problem import Problem
+from engine.settings import option_name
 
 if TYPE_CHECKING:
     import pydicom
@@ -117,6 +119,12 @@ class Dataset(ABC):
 
     def add_fact(self, name: str, value: object, origin: str) -> None:
         self.facts.append(Fact(name, str(value), origin))
+
+    def take(self, options: InputOptions) -> None:
+        """What a person said that holds for any file of this kind."""
+        for name in ("maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"):
+            if getattr(options, name) is not None:
+                raise RequestError(f"{option_name(name)} is for k-space: this is a {self.kind}.")
 
     def say(self, name: str, value: object, origin: str) -> None:
         """A fact that a later problem of the same data replaces."""

@@ -12,7 +12,12 @@ from typing import Any
 from engine.settings import Settings, option_name, setting
 
 KINDS = ("image", "sinogram", "kspace")
-PATH_OPTIONS = ("sidecar", "allow_links")  # options that name a place on the disk
+PATH_OPTIONS = (
+    "sidecar",
+    "allow_links",
+    "maps",
+    "trajectory",
+)  # options that name a place on the disk
 UNITS = ("hu", "mu", "mu-cm", "normalised", "line-integral", "transmission", "counts")
 
 
@@ -46,7 +51,7 @@ class InputOptions(Settings):
     axes: str | None = setting(
         None,
         "Order of an array's axes: of slice,row,column (images), slice,view,detector "
-        "(sinograms) or slice,coil,read,phase (k-space).",
+        "(sinograms), slice,coil,read,phase (k-space) or slice,coil,spoke,sample (radial k-space).",
     )
     sidecar: str | None = setting(None, "JSON file that describes the input.")
     allow_links: str | None = setting(
@@ -113,6 +118,29 @@ class InputOptions(Settings):
         None,
         "Multi-coil data: one sensitivity map per coil (sense) or one virtual coil (combine).",
         choices=("sense", "combine"),
+    )
+    maps: str | None = setting(
+        None, "File of coil sensitivity maps for multi-coil k-space (.npy, .cfl, .h5, .mat)."
+    )
+    trajectory: str | None = setting(
+        None,
+        "Where radial or spiral k-space was measured: a file (.npy, .npz, .mat, .h5, .cfl), or an "
+        "array of the input's own file.",
+    )
+    trajectory_unit: str | None = setting(
+        None,
+        "Unit of a trajectory: cycles per field of view, cycles per pixel (-0.5 .. 0.5) or "
+        "radians per pixel; by default detected.",
+        choices=("fov", "pixel", "radian"),
+    )
+    virtual_coils: int | None = setting(
+        None, "Compress the coils of k-space to so many virtual ones.", low=1, high=128
+    )
+    mr_scale: float | None = setting(
+        None,
+        "Magnitude of k-space images that a prior sees as 1, in the file's units; by default the "
+        "image's 0.99 quantile, measured or estimated.",
+        above=0,
     )
 
 

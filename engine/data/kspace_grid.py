@@ -209,6 +209,14 @@ def full_run(measured: Plane) -> bool:
     return bool(abs(before - after) <= 2 + 0.02 * n)
 
 
+def one_sided(measured: Plane) -> bool:
+    """Whether k-space was measured farther to one side of its centre than to the other."""
+    indices, centre = np.flatnonzero(measured), len(measured) // 2
+    before, after = centre - int(indices[0]), int(indices[-1]) - centre
+    step = int(np.diff(indices).max(initial=1))  # a pattern may end a step earlier on one side
+    return abs(before - after) > step + 1 + 0.02 * len(measured)
+
+
 def line_gaps(sampled: Plane) -> NDArray[np.float64]:
     """For each line the stretch of k-space nearest to it, 0 where none was measured."""
     lines = measured_lines(sampled)

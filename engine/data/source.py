@@ -11,6 +11,7 @@ from engine.data.input_options import InputOptions
 from engine.data.places import check_regular
 from engine.data.readers.dicom_magic import is_dicom
 from engine.data.shrink import shrunk
+from engine.data.sidecar import describe
 from engine.errors import RequestError
 
 MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
@@ -65,6 +66,8 @@ def open_input(text: str, options: InputOptions | None = None) -> Dataset:
             raise RequestError(f"{text} does not exist.")
         check_regular(path)
         dataset = find_reader(path)(path, options)
+        said = describe(path, options).options if dataset.kind == "kspace" else options
+        dataset.take(said)
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
     dataset.opened = tuple(stamp_of(file) for file in dataset.files)

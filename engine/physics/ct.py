@@ -88,7 +88,7 @@ class CTOperator(Operator):
             matrix = (self._cache or default_cache()).get(
                 self.geometry, np.float32 if self.dtype == torch.float32 else np.float64
             )
-            forward, adjoint = _sparse_tensor(matrix.forward), _sparse_tensor(matrix.adjoint)
+            forward, adjoint = sparse_tensor(matrix.forward), sparse_tensor(matrix.adjoint)
             self._pair = forward.to(self._home), adjoint.to(self._home)
         return self._pair
 
@@ -170,7 +170,7 @@ def _multiply(matrix: Tensor, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return product.reshape(batch, *shape).to(device)
 
 
-def _sparse_tensor(csr: CSR) -> Tensor:
+def sparse_tensor(csr: CSR) -> Tensor:
     """The same memory as a torch tensor."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")

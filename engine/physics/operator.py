@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -87,6 +88,15 @@ class Operator(ABC):
         """argmin_x ||A x - y||^2_W + rho ||x - v||^2 in closed form, or None if there is none."""
         return None
 
+    def normal(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
+        """A^T W A x; an operator may know a shorter way than there and back."""
+        y = self.forward(x)
+        return self.adjoint(y if weights is None else weights * y)
+
+    def preconditioner(self, rho: Tensor | float) -> Callable[[Tensor], Tensor] | None:
+        """An approximate (A^T A + rho)^-1, for conjugate gradients; None: there is no quick one."""
+        return None
+
     def norm(self, iterations: int = 30) -> float:
         """||A||, the largest singular value, by power iteration (computed once)."""
         if self._norm is None:
@@ -94,7 +104,7 @@ class Operator(ABC):
             x = torch.randn((1, *self.image_shape), generator=generator).to(self.device)
             for _ in range(iterations):
                 x = x / x.norm()
-                x = self.adjoint(self.forward(x))
+                x = self.normal(x)
             self._norm = float(x.norm().sqrt())
         return self._norm
 
@@ -153,6 +163,12 @@ class WrappedOperator(Operator):
         self, y: Tensor, v: Tensor, rho: Tensor | float, weights: Tensor | None = None
     ) -> Tensor | None:
         return self.operator.proximal(y, v, rho, weights)
+
+    def normal(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
+        return self.operator.normal(x, weights)
+
+    def preconditioner(self, rho: Tensor | float) -> Callable[[Tensor], Tensor] | None:
+        return self.operator.preconditioner(rho)
 
     def norm(self, iterations: int = 30) -> float:
         return self.operator.norm(iterations)

@@ -1,4 +1,4 @@
-"""Making the noise of receive coils equal and independent, from a scan of noise alone."""
+"""Making the noise of receive coils equal and independent, from samples of noise alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 # With fewer samples per coil the covariance itself is noise.
 MIN_SAMPLES_PER_COIL = 10
+UNEQUAL = 1.5  # ratio of noise SDs that is worth a correction
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,19 @@ def prewhitening(noise: NDArray[np.complex64], variance_ratio: float = 1.0) -> P
     the dwell time of the noise scan over that of the imaging scan, for the variance is
     proportional to the bandwidth.
     """
-    coils, count = noise.shape
-    if count < MIN_SAMPLES_PER_COIL * coils or not np.isfinite(noise).all():
-        return None
     samples = noise.astype(np.complex128)
-    covariance = samples @ samples.conj().T / count
+    if not np.isfinite(noise).all():
+        return None
+    count = max(1, noise.shape[1])
+    return whitening_of(samples @ samples.conj().T / count, noise.shape[1], variance_ratio)
+
+
+def whitening_of(
+    covariance: NDArray[np.complex128], count: int, variance_ratio: float = 1.0
+) -> Prewhitening | None:
+    """From the covariance E n n^H of the coils, estimated from ``count`` samples."""
+    if count < MIN_SAMPLES_PER_COIL * len(covariance):
+        return None
     values, vectors = np.linalg.eigh(covariance)
     if not values[0] > 1e-10 * values[-1] > 0:
         return None
@@ -46,3 +55,21 @@ def prewhitening(noise: NDArray[np.complex64], variance_ratio: float = 1.0) -> P
     matrix = sd * (vectors / np.sqrt(values)) @ vectors.conj().T
     # E|n|^2 = 2 sigma^2 for complex noise.
     return Prewhitening(matrix.astype(np.complex64), sd * float(np.sqrt(variance_ratio / 2)))
+
+
+def is_white(covariance: NDArray[np.complex128], count: int) -> bool:
+    """Whether the coils differ no more than ``count`` samples of equal coils would.
+
+    The eigenvalues of the covariance of white noise lie between (1 -+ sqrt(coils / count))^2.
+    """
+    values = np.linalg.eigvalsh(covariance)
+    share = float(np.sqrt(len(values) / max(count, len(values) + 1)))
+    chance = ((1 + share) / (1 - share)) ** 2
+    return bool(values[-1] <= UNEQUAL**2 * chance * values[0])
+
+
+def correlation_spread(covariance: NDArray[np.complex128]) -> float:
+    """Largest over smallest SD of a combination of coils, each coil scaled to the same SD."""
+    sd = np.sqrt(np.maximum(np.diag(covariance).real, 1e-300))
+    values = np.linalg.eigvalsh(covariance / np.outer(sd, sd))
+    return float(np.sqrt(values[-1] / max(float(values[0]), 1e-12)))

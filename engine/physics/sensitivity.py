@@ -25,6 +25,7 @@ from engine.physics.fourier import centred_ifft2
 
 CALIBRATION = 24  # samples of the centre used at most, each way
 SINGULAR_CUT = 0.02  # of the largest singular value: smaller ones are noise
+NOISE_CUT = 1.2  # of the largest singular value that noise of known SD would have
 EIGENVALUE_CUT = 0.9
 OBJECT_CUT = 0.03  # low-resolution maps: share of the brightest pixel that still is object
 MIN_LINES = 4  # fewer say nothing about sensitivities
@@ -38,18 +39,32 @@ class CoilMaps:
 
     maps: Tensor
     method: str  # 'ESPIRiT-style' or 'low resolution'
-    lines: int  # phase-encode lines of the calibration block
+    lines: int  # across the calibration block, where it is narrowest
 
 
 def central_block(sampled: NDArray[np.bool_]) -> tuple[slice, slice]:
     """The fully measured rectangle around the zero frequency of ``(W,)`` or ``(H, W)``.
 
-    Rows count as measured when some line has them; the lines are those complete in these rows.
+    Of a plane it is the one that gives most samples for calibration, so at most `CALIBRATION`
+    rows to either side of the centre are looked at.
     """
     plane = np.atleast_2d(sampled)
-    rows = _run_around_centre(np.asarray(plane.any(axis=1)))
-    columns = _run_around_centre(np.asarray(plane[rows].all(axis=0)))
-    return rows, columns
+    if len(plane) == 1:
+        return slice(0, 1), _run_around_centre(plane[0])
+    centre = len(plane) // 2
+    best, found = (0, 0), (slice(centre, centre), slice(0, 0))
+    for top in range(max(0, centre - CALIBRATION), centre + 1):
+        complete = plane[top : centre + 1].all(axis=0)
+        for bottom in range(centre + 1, min(len(plane), centre + CALIBRATION) + 1):
+            complete = complete & plane[bottom - 1]
+            columns = _run_around_centre(complete)
+            height, width = bottom - top, columns.stop - columns.start
+            if not width:
+                break
+            size = (min(height, CALIBRATION) * min(width, CALIBRATION), height * width)
+            if size > best:
+                best, found = size, (slice(top, bottom), columns)
+    return found
 
 
 def _run_around_centre(measured: NDArray[np.bool_]) -> slice:
@@ -63,21 +78,25 @@ def _run_around_centre(measured: NDArray[np.bool_]) -> slice:
     )
 
 
-def estimate_maps(kspace: Tensor, sampled: NDArray[np.bool_], what: str = "The data") -> CoilMaps:
+def estimate_maps(
+    kspace: Tensor, sampled: NDArray[np.bool_], what: str = "The data", sigma: float = 0.0
+) -> CoilMaps:
     """Sensitivities of one slice ``[coils, H, W]`` from the samples around its centre.
 
-    ``what`` names the slice in the sentence that says why it cannot be done.
+    ``what`` names the slice in the sentence that says why it cannot be done; ``sigma`` is the SD
+    of the noise per component, so that noise is not taken for a sensitivity.
     """
     coils, height, width = kspace.shape
     rows, columns = central_block(sampled)
     if len(np.atleast_2d(sampled)) == 1:
         rows = slice(0, height)
     rows, columns = _limited(rows, height), _limited(columns, width)
-    lines = columns.stop - columns.start
+    lines = min(columns.stop - columns.start, rows.stop - rows.start)
     if lines < MIN_LINES or rows.stop - rows.start < MIN_LINES:
         raise RequestError(
             f"{what} has {lines} fully sampled lines at the centre of k-space; coil sensitivities "
-            f"need at least {MIN_LINES}: give maps, or use one virtual coil (--coil-use combine)."
+            f"need at least {MIN_LINES}: give maps (--maps FILE), or use one virtual coil "
+            "(--coil-use combine)."
         )
     block = kspace[:, rows, columns].to(torch.complex128)
     if not bool(block.abs().amax() > 0):
@@ -87,15 +106,20 @@ def estimate_maps(kspace: Tensor, sampled: NDArray[np.bool_], what: str = "The d
     if min(block.shape[1:]) < 2 * kernel:
         maps, method = _over_rss(low), "low resolution"
     else:
-        gram = _pixel_convolution(block, kernel)
+        gram = _pixel_convolution(block, kernel, sigma)
         maps, method = _eigenvectors(gram, low), "ESPIRiT-style"
     return CoilMaps(_fix_phase(maps, principal_coil(block)), method, lines)
 
 
 def principal_coil(block: Tensor) -> Tensor:
     """Weights ``[coils]`` of the virtual coil w^H y that holds most of the block's energy."""
-    samples = block.flatten(1).to(torch.complex128)
-    return torch.linalg.eigh(samples @ samples.mH).eigenvectors[:, -1]
+    return principal_coils(block, 1)[:, 0]
+
+
+def principal_coils(kspace: Tensor, count: int) -> Tensor:
+    """``[coils, count]``: the orthonormal combinations of coils that hold most energy."""
+    samples = kspace.flatten(1).to(torch.complex128)
+    return torch.linalg.eigh(samples @ samples.mH).eigenvectors[:, -count:].flip(1)
 
 
 def _limited(block: slice, n: int) -> slice:
@@ -132,7 +156,7 @@ def _over_rss(low: Tensor) -> Tensor:
     return torch.where(inside, low / rss.clamp_min(torch.finfo(rss.dtype).tiny), 0)
 
 
-def _pixel_convolution(block: Tensor, kernel: int) -> Tensor:
+def _pixel_convolution(block: Tensor, kernel: int, sigma: float) -> Tensor:
     """h[c, d, a, b]: the projection of blocks as a convolution, lags -(k-1) .. k-1 both ways.
 
     With P the projector on the space of blocks, y_c(q) = sum_d sum_lag h_cd(lag) y_d(q + lag)
@@ -143,7 +167,10 @@ def _pixel_convolution(block: Tensor, kernel: int) -> Tensor:
     matrix = patches.permute(1, 2, 0, 3, 4).reshape(-1, coils * kernel * kernel)
     # Rows of `matrix` are patches, so their space is spanned by the eigenvectors of M^T conj(M).
     values, vectors = torch.linalg.eigh(matrix.T @ matrix.conj())
-    kept = vectors[:, values > SINGULAR_CUT**2 * values[-1]]
+    # The largest singular value of a P x Q matrix of noise is its SD times sqrt P + sqrt Q.
+    noise = 2 * sigma**2 * float(sum(n**0.5 for n in matrix.shape)) ** 2
+    cut = max(SINGULAR_CUT**2 * float(values[-1]), NOISE_CUT**2 * noise)
+    kept = vectors[:, values > min(cut, 0.5 * float(values[-1]))]
     basis = kept.T.reshape(-1, coils, kernel, kernel)
     # Correlation of the basis with itself, through a transform long enough not to wrap.
     size = 2 * kernel - 1

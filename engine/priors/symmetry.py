@@ -11,6 +11,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from engine.priors.prior import Prior
+from engine.priors.support import SupportedPrior
 
 LARGEST_SHIFT = 4  # pixels; where the body is cut off at the edge, what comes in is strange
 # Multiples of these two, modulo 1, fill the square evenly from the first few on (the plastic
@@ -35,5 +36,7 @@ class Moved(Prior):
 
 def moved(prior: Prior, k: int) -> Prior:
     """The prior for iteration ``k``: the same place for the same k, so that runs can resume."""
+    if isinstance(prior, SupportedPrior):  # what is seen stays where it is
+        return SupportedPrior(moved(prior.prior, k), prior.support)
     down, right = (round(LARGEST_SHIFT * (2 * (k * step % 1) - 1)) for step in STEPS)
     return Moved(prior, k % 2 == 1, (down, right))

@@ -136,6 +136,7 @@ class DataStep:
         self.back_projection = problem.operator.adjoint(self._weigh(problem.measurement))
         self.eigenvalues: Tensor | None = None
         self.rays: RayFilter | None = None
+        self.own_preconditioner = settings.preconditioner == "auto" and problem.weights is None
         kind, geometry = settings.preconditioner, problem.operator.geometry
         if kind == "auto":
             kind = "none"
@@ -200,13 +201,16 @@ class DataStep:
             rho,
             self.iterations,
             limit=settings.cg_tolerance * dot(rhs, rhs).sqrt(),
-            precondition=circulant_solve(self.eigenvalues, rho)
-            if self.eigenvalues is not None
-            else None,
+            precondition=self._preconditioner(rho),
         )
         if settings.cg_warm_start:
             self.correction = correction
         return v + correction
+
+    def _preconditioner(self, rho: Tensor | float) -> LinearMap | None:
+        if self.eigenvalues is not None:
+            return circulant_solve(self.eigenvalues, rho)
+        return self.problem.operator.preconditioner(rho) if self.own_preconditioner else None
 
     def learn(self, residual: Tensor) -> None:
         """``residual`` is that of the image after an iteration: does it fit the noise?"""
@@ -315,4 +319,4 @@ class DataStep:
 
     def normal(self, x: Tensor) -> Tensor:
         """A^T W A x."""
-        return self.problem.operator.adjoint(self._weigh(self.problem.operator.forward(x)))
+        return self.problem.operator.normal(x, self.problem.weights)

@@ -21,6 +21,8 @@ LEVEL = 0.001
 # The noise level itself is known to about this share of its variance only: the weights of photon
 # noise come from the noisy counts, and the logarithm bends their distribution.
 NOISE_MARGIN = 0.05
+# The same of a level that was estimated from the measurement: 10 % of the SD.
+ESTIMATE_MARGIN = 0.2
 # Without a noise level a view stands out when its residual is so many times the usual one.
 STANDS_OUT = 3.0
 EXACT_FIT = 1e-3  # relative residual below which noise-free data count as fitted
@@ -42,6 +44,7 @@ class Certificate:
     part: str
     parts: tuple[float | None, ...]
     suspicious: tuple[int, ...]  # numbers of the parts that fit worse than noise explains
+    margin: float = NOISE_MARGIN  # to which the variance of the noise is known
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -50,7 +53,7 @@ class Certificate:
             "degrees_of_freedom": self.degrees,
             "noise_explains": None if self.low is None else [self.low, self.high],
             "level": LEVEL,
-            "noise_margin": NOISE_MARGIN,
+            "noise_margin": self.margin,
             "relative_residual": self.relative,
             "part": self.part,
             "parts": list(self.parts),
@@ -64,9 +67,8 @@ def certify(
 ) -> list[Certificate]:
     """One certificate per slice; ``weights`` replace the problem's where those leave noise out."""
     weights = problem.weights if weights is None else weights
-    measured = (
-        replace(problem, weights=weights).measured().cpu()
-    )  # float64, which not every device has
+    measured = replace(problem, weights=weights).measured().cpu()
+    # float64, which not every device has
     squares = problem.residual(image).cpu().double() ** 2
     sizes = problem.measurement.cpu().double() ** 2
     if weights is not None:
@@ -76,7 +78,11 @@ def certify(
     part, axis = parts_of(problem)
     sums = [_sums(squares[i], sizes[i], measured[i], axis) for i in range(len(image))]
     if noise.max() > 0:
-        return [_with_noise(*one, sd, part, level) for one, sd in zip(sums, noises, strict=True)]
+        estimated = problem.noise_origin.startswith("estimated")
+        margin = ESTIMATE_MARGIN if estimated else NOISE_MARGIN
+        return [
+            _with_noise(*one, sd, part, level, margin) for one, sd in zip(sums, noises, strict=True)
+        ]
     simulated = bool(problem.provenance.get("simulated", problem.reference is not None))
     return [_without_noise(*one, part, simulated) for one in sums]
 
@@ -103,22 +109,23 @@ def _with_noise(
     noise: float,
     part: str,
     level: float,
+    margin: float,
 ) -> Certificate:
     chi2, degrees = [r / noise**2 for r in squares], int(sum(counts))
-    low, high = limits(degrees, level)
+    low, high = limits(degrees, level, margin)
     reduced = sum(chi2) / max(1, degrees)
     verdict: Verdict = "worse" if reduced > high else "closer" if reduced < low else "fits"
     parts = tuple(c / n if n else None for c, n in zip(chi2, counts, strict=True))
     # The level is shared out, so that all parts together accuse the truth as seldom as one.
     share = level / max(1, sum(n > 0 for n in counts))
-    highest = {n: limits(int(n), share)[1] for n in set(counts)}
+    highest = {n: limits(int(n), share, margin)[1] for n in set(counts)}
     bad = tuple(
         number
         for number, (value, n) in enumerate(zip(parts, counts, strict=True))
         if value is not None and value > highest[n]
     )
     relative = _ratio(sum(squares), sum(sizes))
-    return Certificate(verdict, reduced, degrees, low, high, relative, part, parts, bad)
+    return Certificate(verdict, reduced, degrees, low, high, relative, part, parts, bad, margin)
 
 
 def _without_noise(
@@ -135,14 +142,14 @@ def _without_noise(
     return Certificate(verdict, None, degrees, None, None, relative, part, tuple(parts), found)
 
 
-def limits(degrees: int, level: float = LEVEL) -> tuple[float, float]:
+def limits(degrees: int, level: float = LEVEL, margin: float = NOISE_MARGIN) -> tuple[float, float]:
     """Between which the reduced chi^2 of the true image lies, but for ``level`` on each side."""
     from scipy.special import gammainccinv, gammaincinv  # scipy.stats takes a second to load
 
     # quantiles of the chi-square distribution, which is a gamma distribution
     n = max(1, degrees)
     low, high = (2 * float(inverse(n / 2, level)) / n for inverse in (gammaincinv, gammainccinv))
-    return low * (1 - NOISE_MARGIN), high * (1 + NOISE_MARGIN)
+    return low * (1 - margin), high * (1 + margin)
 
 
 def _standing_out(values: list[float | None]) -> tuple[int, ...]:

@@ -156,6 +156,17 @@ def test_kspace_says_which_lines_it_has(tmp_path):
     assert not opened.lines.sampled[1]
 
 
+def test_a_radial_scan_opens_with_its_paths(tmp_path):
+    angle, r = np.arange(12) * np.pi / 12, np.arange(-16, 16)
+    paths = np.stack((np.outer(np.cos(angle), r), np.outer(np.sin(angle), r)))
+    np.savez(tmp_path / "scan.npz", kspace=np.ones((2, 12, 32), np.complex64), traj=paths)
+    opened = open_data(str(tmp_path / "scan.npz"), {"kind": "kspace"})
+    assert (opened.kind, opened.image_size) == ("kspace", (32, 32))
+    assert (opened.lines.lines, opened.lines.coils) == (12, 2)
+    assert opened.lines.trajectory.spokes == 12
+    assert any("12 radial spokes" in fact.value for fact in opened.facts)
+
+
 def test_thumbnails_are_small_and_windowed(tmp_path):
     opened = open_data(str(volume_file(tmp_path, 3)), VOLUME)
     small = thumbnail(opened, 1, side=12)

@@ -11,6 +11,7 @@ from app.forms.ct_panel import MEASURED, CTPanel, PolarDial, SinogramStrip
 from app.forms.mask_picture import MaskPicture
 from app.forms.mri_panel import MRIPanel
 from engine.data.sinogram import HONOURED
+from engine.data.trajectory import Trajectory
 from engine.physics.masks import build_mask
 
 
@@ -286,3 +287,17 @@ def test_fully_measured_data_take_the_usual_mask(mri):
     mri.set_measured(np.ones(320, dtype=bool))
     assert np.array_equal(mri.picture.sampled, build_mask("inversebench", 320, 6.0).sampled)
     assert mri.value() == {}
+
+
+def test_spokes_are_shown_as_paths_and_can_be_left_out(qtbot, mri):
+    angle, r = np.arange(24) * np.pi / 24, np.arange(-32, 32)
+    paths = np.stack((np.outer(np.cos(angle), r), np.outer(np.sin(angle), r)))
+    mri.set_measured(np.ones(24, dtype=bool), coils=8, trajectory=Trajectory(paths, 64))
+    assert mri.value() == {}
+    assert mri.words.text() == "24 of 24 spokes."
+    assert mri.picture.sampled.shape == (64, 64)
+    whole = mri.picture.sampled.sum()
+    put(qtbot, mri, "acceleration", "3")
+    assert mri.words.text() == "8 of 24 spokes."
+    assert mri.picture.sampled.sum() < whole / 2
+    assert not mri.form.rows["mask"].editor.isEnabled()

@@ -92,12 +92,44 @@ def kind_of(array: Indexable, described: Described) -> str:
     axes = {axis.strip() for axis in (options.axes or "").split(",")}
     if array.dtype.kind == "c" and axes & {"coil", "read", "phase"}:
         return "kspace"
+    if options.trajectory is not None or axes & {"spoke", "sample"}:
+        return "kspace"
     scanned = any(
         value is not None for name, value in options.to_dict().items() if name.startswith("scan_")
     )
     if options.unit in SINOGRAM_UNITS or scanned or axes & {"view", "detector"}:
         return "sinogram"
     return "sinogram" if described.angles_deg is not None else "image"
+
+
+def looks_like_kspace(array: Indexable) -> bool:
+    """Whether two axes of complex numbers are a transform of an image, not an image.
+
+    The middle of k-space holds most of the energy; the transform of k-space does not.
+    """
+    shape = array.shape
+    if len(shape) < 2 or array.dtype.kind != "c":
+        return False
+    pairs = {(len(shape) - 2, len(shape) - 1), (0, 1)}
+    return any(_is_transform(array, pair) for pair in sorted(pairs) if _are_planes(shape, pair))
+
+
+def _are_planes(shape: tuple[int, ...], pair: tuple[int, int]) -> bool:
+    return min(shape[axis] for axis in pair) >= 16 and shape[pair[0]] * shape[pair[1]] <= 1 << 24
+
+
+def _is_transform(array: Indexable, pair: tuple[int, int]) -> bool:
+    index = tuple(slice(None) if a in pair else n // 2 for a, n in enumerate(array.shape))
+    plane = np.nan_to_num(np.asarray(array[index], np.complex128))
+    image = np.fft.fftshift(np.fft.ifft2(np.fft.ifftshift(plane)))
+    return _middle(plane) > 0.5 and _middle(image) < 0.25
+
+
+def _middle(plane: np.ndarray) -> float:
+    """The share of the energy in the middle eighth of both axes."""
+    energy = np.square(np.abs(plane))
+    part = energy[tuple(slice(n // 2 - n // 16, n // 2 + n // 16 + 1) for n in plane.shape)]
+    return float(part.sum() / max(float(energy.sum()), 1e-300))
 
 
 def open_array(
@@ -112,13 +144,25 @@ def open_array(
     """An array of any origin as the dataset it is said to be; ``maps`` go with k-space."""
     described = describe(path, options)
     kind = kind_of(array, described)
+    said = described.options.kind is not None or described.options.axes is not None
+    if kind == "image" and not said and looks_like_kspace(array):
+        raise DescriptionNeeded(
+            f"{path} looks like k-space: most of its energy lies at its centre, and its transform "
+            "is an image. Say --kind kspace (and --axes coil,read,phase or the like), or "
+            "--kind image if it is one.",
+            ("kind",),
+        )
     if kind == "sinogram":
         from engine.data.readers.sinogram_array import open_sinogram_array
 
         return open_sinogram_array(array, path, options, described, reopen, sinogram_axes, files)
     if kind == "kspace":
         from engine.data.readers.kspace_array import open_kspace_array
+        from engine.data.readers.spokes import find_trajectory, open_spokes_array
 
+        found = find_trajectory(path, described.options)
+        if found is not None:
+            return open_spokes_array(array, found, path, described.options, maps)
         return open_kspace_array(cast(np.ndarray, array), path, described.options, maps)
     if array.dtype.kind not in "fiuc":
         raise RequestError(f"{path} holds {array.dtype} values: give numbers [H, W].")

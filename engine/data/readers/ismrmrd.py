@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from engine.data.dataset import Placement, Vector
+from engine.data.dataset import Dataset, Fact, Placement, Vector
 from engine.data.hdf5_safe import item, open_h5
 from engine.data.input_options import InputOptions
 from engine.data.kspace import KspaceDataset, KspaceSlice
@@ -62,23 +62,33 @@ class Scan:
     whitening: Prewhitening | None = None
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def per_slab(self) -> int:
+        return len(self.partitions)
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return self.plan.rows, self.plan.columns
+
+    @property
+    def pixel_mm(self) -> tuple[float, float] | None:
+        return self.plan.pixel_mm
+
     def load(self, number: int) -> KspaceSlice:
-        slab, index = divmod(number, len(self.partitions))
+        slab, index = divmod(number, self.per_slab)
         lines = self.imaging[self.imaging.table["slice"] == self.slabs[slab]]
-        kspace, sampled = self._assemble(lines, self.partitions[index])
+        kspace, sampled = self._assemble(lines, index)
         part = KspaceSlice(kspace, sampled)
         if self.calibration is not None:
             lines = self.calibration[self.calibration.table["slice"] == self.slabs[slab]]
             if len(lines):
-                part.calibration = self._assemble(lines, self.partitions[index])
+                part.calibration = self._assemble(lines, index)
         return part
 
-    def _assemble(self, lines: Placed, z: int) -> tuple[Kspace, Plane]:
+    def _assemble(self, lines: Placed, index: int) -> tuple[Kspace, Plane]:
         counts = lines.counts(self.shape)
         sampled = self._sampled(counts > 0)
-        n = self.shape[0]
-        k = np.arange(n) - n // 2
-        wave = np.exp(2j * np.pi * k * (z - n // 2) / n) / np.sqrt(n)
+        wave = _wave(self.shape[0], self.partitions[index])
         kspace = lines.assemble(counts, wave, self.path, self.base)
         if self.whitening is not None:
             kspace = self.whitening.apply(kspace)
@@ -90,10 +100,46 @@ class Scan:
         planes = measured[used]
         if len(measured) > 1 and not (full_run(used) and (planes == planes[0]).all()):
             raise RequestError(
-                f"{self.path} is undersampled along its partitions (kspace_encode_step_2); only "
-                "3-D scans fully sampled there can be split into slices."
+                f"{self.path}: its slabs or calibration lines differ in the partitions that were "
+                "measured (kspace_encode_step_2)."
             )
         return planes[0].T
+
+
+@dataclass
+class AcrossReadout(Scan):
+    """A 3-D scan undersampled in both phase directions: slices along its readout.
+
+    Rows of a slice are the lines of kspace_encode_step_1, columns those of step_2.
+    """
+
+    @property
+    def per_slab(self) -> int:
+        return self.plan.rows
+
+    @property
+    def image_size(self) -> tuple[int, int]:
+        return self.shape[1], self.shape[0]
+
+    @property
+    def pixel_mm(self) -> tuple[float, float] | None:
+        _, y, z = self.encoding.encoded.fov_mm
+        return (y / self.shape[1], z / self.shape[0]) if min(y, z) > 0 else None
+
+    def _assemble(self, lines: Placed, index: int) -> tuple[Kspace, Plane]:
+        counts = lines.counts(self.shape)
+        rows = self.shape[2]
+        wave = _wave(rows, centre_slice(rows, self.plan.rows).start + index)
+        kspace = lines.assemble_across(counts, wave, self.path, self.base)
+        if self.whitening is not None:
+            kspace = self.whitening.apply(kspace)
+        return kspace, as_lines(np.asarray((counts > 0).any(axis=2)).T)
+
+
+def _wave(n: int, at: int) -> np.ndarray:
+    """Weights of the samples along an axis that give its image at index ``at``."""
+    k = np.arange(n) - n // 2
+    return np.asarray(np.exp(2j * np.pi * k * (at - n // 2) / n) / np.sqrt(n))
 
 
 def groups_of(file: h5py.File) -> list[str]:
@@ -105,7 +151,7 @@ def groups_of(file: h5py.File) -> list[str]:
     ]
 
 
-def open_ismrmrd(path: Path, options: InputOptions) -> KspaceDataset:
+def open_ismrmrd(path: Path, options: InputOptions) -> Dataset:
     with open_h5(path) as file:
         name, names = _chosen_group(file, path, options)
         group = file[name]
@@ -114,6 +160,14 @@ def open_ismrmrd(path: Path, options: InputOptions) -> KspaceDataset:
             raise RequestError(f"{path}: the header describes no encoding.")
         table = read_table(acquisitions(group, path), path)
         base = file.userblock_size
+    warnings: list[str] = []
+    imaging = _chosen_lines(path, table, header, warnings)[0]
+    if _encoding_of(path, header, imaging).trajectory not in CARTESIAN:
+        from engine.data.readers.ismrmrd_spokes import open_ismrmrd_spokes
+
+        spokes = open_ismrmrd_spokes(path, name, header, table, imaging, options)
+        spokes.warnings += warnings
+        return spokes
     scan = _plan_scan(path, name, header, table, options)
     scan.base = base
     _whiten(scan, header, table)
@@ -142,15 +196,8 @@ def _plan_scan(
     path: Path, group: str, header: MrdHeader, table: Table, options: InputOptions
 ) -> Scan:
     warnings: list[str] = []
-    imaging, calibration = _chosen_lines(path, table, warnings)
-    reference = int(imaging["encoding_space_ref"][0])
-    if reference >= len(header.encodings):
-        raise RequestError(f"{path}: the header lacks encoding {reference}, which lines refer to.")
-    encoding = header.encodings[reference]
-    if encoding.trajectory not in CARTESIAN:
-        raise RequestError(
-            f"{path}: a {encoding.trajectory[:20]} trajectory; only Cartesian k-space is supported."
-        )
+    imaging, calibration = _chosen_lines(path, table, header, warnings)
+    encoding = _encoding_of(path, header, imaging)
     if encoding.trajectory == "epi":
         warnings.append(
             "An EPI scan: ghosts and ramp sampling are not corrected; expect artefacts."
@@ -171,7 +218,14 @@ def _plan_scan(
     plan = plan_grid((rows, columns), encoding.encoded, encoding.recon, options)
     shown = min(encoding.recon.matrix[2], partitions)
     middle = centre_slice(partitions, shown)
-    return Scan(
+    kind = AcrossReadout if _undersampled_twice(placed, shape) else Scan
+    if kind is AcrossReadout:
+        plan.crop = None
+        plan.facts = [fact for fact in plan.facts if fact.name.startswith("readout")]
+        plan.facts.append(
+            Fact("slices", "along the readout", "undersampled in both phase directions")
+        )
+    return kind(
         path=path,
         group=group,
         encoding=encoding,
@@ -185,13 +239,40 @@ def _plan_scan(
     )
 
 
-def _chosen_lines(path: Path, table: Table, warnings: list[str]) -> tuple[Table, Table]:
-    """Imaging lines and separate calibration lines, of the first contrast, repetition, ..."""
+def _encoding_of(path: Path, header: MrdHeader, imaging: Table) -> Encoding:
+    reference = int(imaging["encoding_space_ref"][0])
+    if reference >= len(header.encodings):
+        raise RequestError(f"{path}: the header lacks encoding {reference}, which lines refer to.")
+    return header.encodings[reference]
+
+
+def _undersampled_twice(lines: Placed, shape: tuple[int, int, int]) -> bool:
+    """Whether the partitions of a slab were not measured all, or not with the same lines."""
+    slab = lines[lines.table["slice"] == lines.table["slice"][0]]
+    measured = np.zeros(shape[:2], bool)
+    measured[slab.kz, slab.ky] = True
+    used = np.asarray(measured.any(axis=1))
+    return shape[0] > 1 and not (full_run(used) and (measured[used] == measured[used][0]).all())
+
+
+def _chosen_lines(
+    path: Path, table: Table, header: MrdHeader, warnings: list[str]
+) -> tuple[Table, Table]:
+    """Imaging lines and calibration lines, of the first contrast, repetition, ...
+
+    Lines for calibration and imaging are both. Lines for calibration alone are of the image, too,
+    where the header says that the calibration is embedded in the scan.
+    """
     if has_flag(table, *COMPRESSED).any():
         raise RequestError(f"{path}: its samples are compressed; store them uncompressed.")
     table = table[~has_flag(table, NOISE, *NOT_IMAGES)]
-    only = has_flag(table, CALIBRATION) & ~has_flag(table, CALIBRATION_AND_IMAGING)
-    imaging, calibration = table[~only], table[only]
+    both = has_flag(table, CALIBRATION_AND_IMAGING)
+    only = has_flag(table, CALIBRATION) & ~both
+    modes = [one.calibration_mode == "embedded" for one in header.encodings]
+    embedded = np.isin(table["encoding_space_ref"], np.flatnonzero(modes))
+    imaging, calibration = table[~only | embedded], table[only | both]
+    if not only.any():  # the imaging lines hold them all
+        calibration = calibration[:0]
     if not len(imaging):
         raise RequestError(f"{path} holds no imaging lines.")
     references = np.unique(imaging["encoding_space_ref"])
@@ -243,9 +324,9 @@ def _dataset(scan: Scan, header: MrdHeader, options: InputOptions) -> KspaceData
     dataset = KspaceDataset(
         modality="MR",
         description=scan.path.name,
-        count=len(scan.slabs) * len(scan.partitions),
-        image_size=(plan.rows, plan.columns),
-        pixel_mm=plan.pixel_mm,
+        count=len(scan.slabs) * scan.per_slab,
+        image_size=scan.image_size,
+        pixel_mm=scan.pixel_mm,
         files=(scan.path,),
         facts=plan.facts,
         warnings=[*plan.warnings, *scan.warnings],
@@ -275,7 +356,7 @@ def _dataset(scan: Scan, header: MrdHeader, options: InputOptions) -> KspaceData
 
 def _placements(scan: Scan) -> tuple[Placement, ...] | None:
     """Rows run along the readout, columns along the phase encoding; None when unknown."""
-    if scan.plan.pixel_mm is None:
+    if scan.plan.pixel_mm is None or isinstance(scan, AcrossReadout):
         return None
     thickness = scan.encoding.encoded.fov_mm[2] / scan.shape[0] or None
     placements = []

@@ -172,17 +172,34 @@ class Placed:
 
     def assemble(self, counts: NDArray[np.int32], wave: NDArray, path: Path, base: int) -> Kspace:
         """[coils, rows, columns]: repeats averaged, partitions summed with weights ``wave``."""
-        coils = int(self.table["active_channels"][0])
-        total = np.zeros((coils, counts.shape[2], counts.shape[1]), np.complex64)
+        total = np.zeros((self._coils, counts.shape[2], counts.shape[1]), np.complex64)
+        for ky, kz, rows, samples in self._readouts(path, base):
+            weight = wave[kz] / counts[kz, ky, rows]
+            total[:, rows, ky] += (samples * weight).astype(np.complex64)
+        return total
+
+    def assemble_across(
+        self, counts: NDArray[np.int32], wave: NDArray, path: Path, base: int
+    ) -> Kspace:
+        """[coils, columns, partitions]: repeats averaged, rows summed with weights ``wave``."""
+        total = np.zeros((self._coils, counts.shape[1], counts.shape[0]), np.complex64)
+        for ky, kz, rows, samples in self._readouts(path, base):
+            weight = wave[rows] / counts[kz, ky, rows]
+            total[:, ky, kz] += (samples * weight).sum(axis=1).astype(np.complex64)
+        return total
+
+    @property
+    def _coils(self) -> int:
+        return int(self.table["active_channels"][0])
+
+    def _readouts(self, path: Path, base: int) -> Iterator[tuple[int, int, slice, Kspace]]:
+        """Line, partition, rows and samples [coils, rows] of each readout, along rising k."""
         reverse = has_flag(self.table, REVERSE)
         for i, line in enumerate(read_samples(self.table, path, base)):
             samples = line[:, ::-1] if reverse[i] else line
             samples = samples[:, self.first[i] : self.last[i]]
             rows = slice(int(self.start[i]), int(self.start[i]) + samples.shape[1])
-            ky, kz = int(self.ky[i]), int(self.kz[i])
-            weight = wave[kz] / counts[kz, ky, rows]
-            total[:, rows, ky] += (samples * weight).astype(np.complex64)
-        return total
+            yield int(self.ky[i]), int(self.kz[i]), rows, samples
 
 
 def centres(table: Table) -> tuple[NDArray[np.int64], str | None]:

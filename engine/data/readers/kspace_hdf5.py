@@ -6,9 +6,9 @@ from pathlib import Path
 
 import h5py
 
+from engine.data.dataset import Dataset
 from engine.data.hdf5_safe import item, open_h5
 from engine.data.input_options import InputOptions
-from engine.data.kspace import KspaceDataset
 from engine.data.readers.fastmri import open_fastmri
 from engine.data.readers.ismrmrd import groups_of, open_ismrmrd
 from engine.errors import RequestError
@@ -19,7 +19,7 @@ def is_kspace_h5(file: h5py.File) -> bool:
     return isinstance(item(file, "kspace"), h5py.Dataset) or bool(groups_of(file))
 
 
-def open_kspace_h5(path: Path, options: InputOptions) -> KspaceDataset:
+def open_kspace_h5(path: Path, options: InputOptions) -> Dataset:
     with open_h5(path) as file:
         is_fastmri = isinstance(item(file, "kspace"), h5py.Dataset)
         is_ismrmrd = bool(groups_of(file))

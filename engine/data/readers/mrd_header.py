@@ -38,6 +38,7 @@ class Encoding:
     step_1: Limits | None
     step_2: Limits | None
     trajectory: str
+    calibration_mode: str = ""  # of parallel imaging: embedded, interleaved, separate, external
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ def _encoding(node: ElementTree.Element) -> Encoding:
         step_1=_limits(limits, "kspace_encoding_step_1"),
         step_2=_limits(limits, "kspace_encoding_step_2"),
         trajectory=(_text(node, "trajectory") or "cartesian").lower(),
+        calibration_mode=(_text(node, "parallelImaging/calibrationMode") or "").lower()[:20],
     )
 
 

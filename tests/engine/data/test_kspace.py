@@ -200,16 +200,41 @@ def test_a_mask_without_a_centre_takes_maps_from_the_full_data_and_says_so(image
     assert any("too few central lines" in warning for warning in dataset.warnings)
 
 
-def test_noise_asked_for_is_added_on_measured_lines_only(image):
+def test_few_coils_hold_most_of_many(image, coils):
+    """Six coils on a ring are nearly four: the image stays, whatever the maps come from."""
+    for maps in (None, coils):
+        dataset = dataset_of(fft2(coils * image), "coil,read,phase", maps=maps)
+        dataset.take(InputOptions(virtual_coils=4))
+        problem = dataset.problem([0], {"acceleration": 2.0, "acs_lines": 24}, MR, seed=0)
+        assert problem.measurement.shape[1] == 8
+        seen = problem.physical(problem.reference)[0]
+        inside = np.abs(image) > 4
+        magnitude, truth = np.hypot(*seen.numpy())[inside], np.abs(image)[inside]
+        assert np.linalg.norm(magnitude - truth) < 0.02 * np.linalg.norm(truth)
+        fact = next(fact for fact in dataset.facts if fact.value.startswith("6, compressed to 4"))
+        assert "99." in fact.value or "100" in fact.value
+
+
+def test_the_scale_can_be_given(image):
     dataset = dataset_of(fft2(image))
-    clean = dataset.problem([0], {"acceleration": 2.0}, MR, seed=0)
-    noisy = dataset.problem([0], {"acceleration": 2.0, "kspace_noise": 0.1}, MR, seed=0)
-    sampled = torch.from_numpy(clean.operator.mask.sampled.copy())
-    difference = (noisy.measurement - clean.measurement)[..., sampled]
-    assert float(difference.std()) == pytest.approx(0.1, rel=0.05)
-    assert noisy.noise_sigma == pytest.approx(0.1)
-    outside = noisy.measurement[..., ~sampled]
-    assert float(outside.abs().amax()) == 0
+    dataset.take(InputOptions(mr_scale=12.5))
+    problem = dataset.problem([0], {"acceleration": 2.0}, MR, seed=0)
+    assert problem.intensity.scale == 12.5
+    assert relative(problem.physical(problem.reference), channels(image)) < 1e-5
+    assert next(fact for fact in dataset.facts if fact.name == "MR scale").origin == "option"
+
+
+def test_partial_fourier_and_asymmetric_echoes_are_stated(image):
+    def names(sampled):
+        dataset = dataset_of(fft2(image) * sampled)
+        dataset.problem([0], {}, MR, seed=0)
+        return {fact.name: fact.value for fact in dataset.facts}
+
+    half = names(np.arange(80) >= 20)
+    assert half["partial Fourier"].startswith("measured from -20 to 39 of 80")
+    assert "asymmetric echo" in names(np.arange(96)[:, None] >= np.full((1, 80), 24))
+    regular = names(build_mask("equispaced", 80, 4, acs_lines=12).sampled)
+    assert not {"partial Fourier", "asymmetric echo"} & set(regular)
 
 
 def test_the_preview_is_the_root_of_summed_squares(image, coils):

@@ -152,7 +152,7 @@ def test_separate_calibration_lines_serve_the_maps_only(tmp_path, kspace):
     expected[steps] = True
     assert np.array_equal(dataset.mask(0).sampled, expected)
     problem = dataset.problem([0], {}, MR, seed=0)
-    assert "20 separate calibration lines" in problem.provenance["maps"]
+    assert "20 calibration lines" in problem.provenance["maps"]
     assert np.array_equal(problem.operator.mask.sampled, expected)
 
 
@@ -166,6 +166,47 @@ def test_calibration_lines_that_are_imaging_lines_too_are_both(tmp_path, kspace)
     assert np.flatnonzero(dataset.mask(0).sampled).tolist() == steps
     problem = dataset.problem([0], {}, MR, seed=0)
     assert "16 central lines" in problem.provenance["maps"]
+
+
+EMBEDDED = (
+    "<parallelImaging><accelerationFactor><kspace_encoding_step_1>3</kspace_encoding_step_1>"
+    "<kspace_encoding_step_2>1</kspace_encoding_step_2></accelerationFactor>"
+    "<calibrationMode>embedded</calibrationMode></parallelImaging>"
+)
+
+
+@pytest.mark.parametrize("embedded", [True, False])
+def test_embedded_calibration_lines_of_both_kinds_make_one_block(tmp_path, kspace, embedded):
+    """Of 24 central lines every third is an image's own, the others are there for calibration."""
+    steps = set(range(2, 64, 3))
+    lines = lines_of(kspace, steps=sorted(steps | set(range(20, 44))))
+    for line in lines:
+        step = line.counters["kspace_encode_step_1"]
+        if 20 <= step < 44:
+            line.flags = (CALIBRATION_AND_IMAGING if step in steps else CALIBRATION,)
+    xml = XML.replace("</encoding>", EMBEDDED + "</encoding>") if embedded else XML
+    dataset = opened(tmp_path, lines, xml)
+    measured = np.flatnonzero(dataset.mask(0).sampled)
+    assert set(measured) == (steps | set(range(20, 44)) if embedded else steps)
+    problem = dataset.problem([0], {}, MR, seed=0)
+    source = "24 central lines" if embedded else "24 calibration lines"
+    assert source in problem.provenance["maps"]
+    assert not dataset.warnings
+
+
+def test_noise_scans_that_say_more_than_the_data_can_hold_are_doubted(tmp_path, kspace):
+    rng = np.random.default_rng(0)
+    scans = [
+        Line(50 * (rng.standard_normal((3, 256)) + 1j * rng.standard_normal((3, 256))), (NOISE,))
+        for _ in range(10)
+    ]
+    noisy = kspace + 0.1 * (
+        rng.standard_normal(kspace.shape) + 1j * rng.standard_normal(kspace.shape)
+    )
+    dataset = opened(tmp_path, scans + lines_of(noisy))
+    problem = dataset.problem([0], {}, MR, seed=0)
+    assert problem.noise_origin == "noise scans of the file"
+    assert any("may be overstated" in warning for warning in dataset.warnings)
 
 
 def test_noise_scans_whiten_the_coils_and_give_the_noise_level(tmp_path, kspace):
@@ -218,9 +259,30 @@ def test_partitions_of_a_volume_become_slices(tmp_path, image):
     same(ifft2(dataset.read(0)), volume[1])
     same(ifft2(dataset.read(1)), volume[2])
     assert dataset.placements[1].position[2] - dataset.placements[0].position[2] == 2
-    dataset = opened(tmp_path, volume_lines(volume, (0, 2)), xml)
-    with pytest.raises(RequestError, match="undersampled along its partitions"):
-        dataset.read(0)
+
+
+def test_a_volume_undersampled_in_both_phase_directions_gives_slices_along_its_readout(
+    tmp_path, image
+):
+    """Twenty partitions of forty lines; the readout of eighty samples is oversampled twice."""
+    rng = np.random.default_rng(0)
+    volume = np.stack([image * (1 + 0.1 * z) for z in range(20)])[:, None, :, 12:52]
+    volume[:, :, :20] = volume[:, :, 60:] = 0
+    sampled = rng.random((20, 40)) < 0.5
+    sampled[7:13, 16:24] = True
+    limits = {"limits": (0, 39, 20), "limits_2": (0, 19, 10)}
+    xml = header_xml((80, 40, 20), (40, 40, 20), (160, 80, 40), (80, 80, 40), **limits)
+    lines = [
+        line
+        for line in volume_lines(volume, range(20))
+        if sampled[line.counters["kspace_encode_step_2"], line.counters["kspace_encode_step_1"]]
+    ]
+    dataset = opened(tmp_path, lines, xml)
+    assert (len(dataset), dataset.image_size, dataset.pixel_mm) == (40, (40, 20), (2, 2))
+    for number in (8, 25):
+        expected = volume[:, :, 20 + number].transpose(1, 2, 0)  # [coil, line, partition]
+        np.testing.assert_allclose(dataset.read(number), fft2(expected) * sampled.T, atol=1e-4)
+        assert np.array_equal(dataset.mask(number).sampled, sampled.T)
 
 
 def test_the_placement_comes_from_position_and_directions(tmp_path, kspace):

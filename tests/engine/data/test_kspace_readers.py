@@ -11,7 +11,7 @@ from engine.data.readers.bart import open_bart
 from engine.data.readers.kspace_array import open_kspace_array
 from engine.data.readers.kspace_hdf5 import open_kspace_h5
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.errors import DescriptionNeeded, RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.priors.prior import IntensityMap
@@ -208,10 +208,45 @@ def test_partitions_of_a_bart_volume_become_slices(tmp_path, image):
     dataset = open_bart(write_cfl(tmp_path / "scan", kspace), NONE)
     for number, expected in enumerate(volume):
         same(dataset.read(number), expected)
-    kspace[:, 10:20, 2] = 0
-    dataset = open_bart(write_cfl(tmp_path / "scan", kspace), NONE)
-    with pytest.raises(RequestError, match="undersampled along its partitions"):
-        dataset.read(0)
+
+
+def test_a_bart_plane_of_two_phase_encodings_opens(tmp_path, image, coils):
+    kspace = fft2(coils * image)
+    path = write_cfl(tmp_path / "scan", kspace.transpose(1, 2, 0)[None])
+    sens = write_cfl(tmp_path / "sens", coils.transpose(1, 2, 0)[None])
+    dataset = open_input(str(path))
+    same(dataset.read(0), coils * image)
+    assert dataset.image_size == (80, 64)
+    assert any("1 and 2" in fact.value for fact in dataset.facts if fact.name == "plane")
+    np.testing.assert_allclose(
+        open_input(str(path), InputOptions(dataset="sens")).maps(0), coils, atol=1e-6
+    )
+    np.testing.assert_allclose(
+        open_input(str(path), InputOptions(maps=str(sens))).maps(0), coils, atol=1e-6
+    )
+
+
+def test_the_axes_of_a_bart_file_can_be_named(tmp_path, image, coils):
+    path = write_cfl(tmp_path / "scan", fft2(coils * image).transpose(2, 1, 0)[None])
+    dataset = open_input(str(path), InputOptions(axes="phase,read,coil"))
+    same(dataset.read(0), coils * image)
+
+
+def test_a_volume_undersampled_in_two_phase_directions_gives_slices_along_its_readout(
+    tmp_path, image
+):
+    """[z, coil, y, x] is transformed in all three; z, the readout, is dimension 0."""
+    volume = np.stack([image, image[::-1], 2 * image, image[:, ::-1]])[:, None]
+    n = np.arange(4) - 2
+    wave = np.exp(-2j * np.pi * np.outer(n, n) / 4) / 2
+    kspace = np.einsum("kz,zcxy->kxyc", wave, fft2(volume))
+    mask = np.random.default_rng(0).random((80, 64)) < 0.4
+    mask[36:44, 28:36] = True
+    dataset = open_bart(write_cfl(tmp_path / "scan", kspace * mask[..., None]), NONE)
+    assert (len(dataset), dataset.image_size) == (4, (80, 64))
+    for number, expected in enumerate(volume):
+        np.testing.assert_allclose(dataset.read(number), fft2(expected) * mask, atol=1e-4)
+        assert np.array_equal(dataset.mask(number).sampled, mask)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +316,77 @@ def test_a_plane_needs_no_axes_but_says_what_it_took_them_for(tmp_path, image):
     fact = next(fact for fact in dataset.facts if fact.name == "axes")
     assert fact.value == "read,phase"
     assert fact.origin.startswith("assumed")
+
+
+# coil maps of their own, and arrays that do not say what they are
+
+
+def test_coil_maps_may_come_from_any_file_in_any_order(tmp_path, image, coils):
+    np.save(tmp_path / "scan.npy", fft2(coils * image).astype(np.complex64))
+    np.save(tmp_path / "last.npy", coils.transpose(1, 2, 0))
+    write_cfl(tmp_path / "sens", coils.transpose(1, 2, 0)[:, :, None])
+    with h5py.File(tmp_path / "sens.h5", "w") as file:
+        file["maps"], file["other"] = coils[None], coils
+    with h5py.File(tmp_path / "sens.mat", "w") as file:  # as MATLAB stores [read, phase, coil]
+        pairs = np.zeros(coils.shape, [("real", "f8"), ("imag", "f8")]).swapaxes(1, 2)
+        pairs["real"], pairs["imag"] = coils.real.swapaxes(1, 2), coils.imag.swapaxes(1, 2)
+        file["maps"] = pairs
+    for name in ("last.npy", "sens.cfl", "sens.hdr", "sens.h5", "sens.mat"):
+        asked = {"kind": "kspace", "axes": "coil,read,phase", "maps": str(tmp_path / name)}
+        dataset = open_input(str(tmp_path / "scan.npy"), InputOptions(**asked))
+        np.testing.assert_allclose(dataset.maps(0), coils, atol=1e-6)
+        assert tmp_path / name in dataset.files
+
+
+def test_maps_keep_the_rows_that_removed_oversampling_keeps(tmp_path, image, coils):
+    wide = np.pad(coils, ((0, 0), (40, 40), (0, 0)), mode="edge")
+    np.save(tmp_path / "scan.npy", fft2(oversampled(coils * image)).astype(np.complex64))
+    np.save(tmp_path / "maps.npy", wide)
+    asked = {"kind": "kspace", "axes": "coil,read,phase", "size": 80}
+    options = InputOptions(**asked, maps=str(tmp_path / "maps.npy"))
+    np.testing.assert_allclose(open_input(str(tmp_path / "scan.npy"), options).maps(0), coils)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (np.ones((4, 80, 63), complex), "do not fit 4 coils of 80 x 64"),
+        (np.ones((4, 80, 64)), "coil maps are complex"),
+        (np.zeros((4, 80, 64), complex), "zero everywhere"),
+        (None, "does not exist"),
+    ],
+)
+def test_maps_that_do_not_fit_are_refused(tmp_path, image, coils, values, reason):
+    np.save(tmp_path / "scan.npy", fft2(coils * image).astype(np.complex64))
+    if values is not None:
+        np.save(tmp_path / "maps.npy", values)
+    asked = {"kind": "kspace", "axes": "coil,read,phase", "maps": str(tmp_path / "maps.npy")}
+    with pytest.raises(RequestError, match=reason):
+        open_input(str(tmp_path / "scan.npy"), InputOptions(**asked))
+
+
+def test_maps_and_virtual_coils_are_for_kspace_alone(tmp_path):
+    np.save(tmp_path / "image.npy", np.zeros((32, 32), np.float32))
+    for asked in ({"maps": "a.npy"}, {"virtual_coils": 4}, {"mr_scale": 1.0}):
+        with pytest.raises(RequestError, match="is for k-space"):
+            open_input(str(tmp_path / "image.npy"), InputOptions(modality="mr", **asked))
+
+
+def test_a_complex_array_that_looks_like_kspace_is_asked_about(tmp_path, image, coils):
+    kspace = fft2(coils * image).astype(np.complex64)
+    for number, array in enumerate((kspace, kspace.transpose(1, 2, 0), kspace[0])):
+        path = tmp_path / f"{number}.npy"
+        np.save(path, array)
+        with pytest.raises(DescriptionNeeded, match="looks like k-space") as caught:
+            open_input(str(path))
+        assert caught.value.missing == ("kind",)
+        assert open_input(str(path), InputOptions(kind="image")).kind == "image"
+
+
+def test_a_complex_image_is_still_an_image(tmp_path, image, coils):
+    for number, array in enumerate((image, coils * image)):
+        np.save(tmp_path / f"{number}.npy", array.astype(np.complex64))
+        assert open_input(str(tmp_path / f"{number}.npy")).kind == "image"
 
 
 def test_a_stated_size_removes_readout_oversampling(tmp_path, image):

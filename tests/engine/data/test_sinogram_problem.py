@@ -14,6 +14,7 @@ from engine.data.view_selection import select_views
 from engine.errors import RequestError
 from engine.job import Job, make_run, prepare
 from engine.physics.field_of_view import field_of_view, field_of_view_mm
+from engine.physics.matrix_cache import MatrixCache
 from engine.priors.prior import IntensityMap
 
 INTENSITY = IntensityMap("hu", 800.0, 100.0)

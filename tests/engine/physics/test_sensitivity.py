@@ -85,6 +85,32 @@ def test_odd_sizes_and_a_block_off_the_middle(image, coils):
     assert float(overlap[in_object(odd)].quantile(0.02)) > 0.999
 
 
+def test_a_centre_sampled_in_two_directions_is_found_and_calibrates(image, coils):
+    """A scan of two phase directions: single points, and a full block of 22 x 24 around zero."""
+    sampled = np.random.default_rng(0).random(SIZE) < 0.2
+    sampled[45:67, 36:60] = True
+    sampled[[44, 67], 48] = sampled[56, [35, 60]] = False
+    assert central_block(sampled) == (slice(45, 67), slice(36, 60))
+    kspace = centred_fft2(coils * image) * torch.from_numpy(sampled)
+    found = estimate_maps(kspace, sampled)
+    assert (found.method, found.lines) == ("ESPIRiT-style", 22)
+    overlap = (found.maps.conj() * coils).sum(dim=0).abs()
+    assert float(overlap[in_object(image)].min()) > 0.999
+
+
+def test_a_known_noise_level_makes_better_maps_of_a_noisy_scan(image, coils):
+    sd = 0.1 * float(image.abs().quantile(0.99))
+    draw = torch.randn(6, *SIZE, 2, generator=torch.Generator().manual_seed(0))
+    kspace = centred_fft2(coils * image) + sd * torch.view_as_complex(draw)
+    sampled, coil_images = np.ones(SIZE[1], bool), coils * image
+    errors = []
+    for sigma in (0.0, sd):
+        maps = estimate_maps(kspace, sampled, sigma=sigma).maps
+        explained = maps * (maps.conj() * coil_images).sum(dim=0)
+        errors.append(relative(explained, coil_images))
+    assert errors[1] < 0.85 * errors[0]
+
+
 def sense(operator, y):
     def normal(x):
         return operator.adjoint(operator.forward(x)) + 1e-4 * x
