@@ -45,6 +45,7 @@ class MeasuredViews:
     geometry: str
     angles_deg: tuple[float, ...] = field(repr=False)
     sinogram: NDArray[np.float32] | None = field(repr=False)  # [views, fewer detectors]
+    photons: str = "not known"  # per ray in air, as the noise of the rays says
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,7 @@ class MeasuredLines:
     sampled: NDArray[np.bool_] = field(repr=False)  # (lines,)
     coils: int = 1
     trajectory: Trajectory | None = field(default=None, repr=False)  # of radial or spiral scans
+    noise: str = "not known"  # SD of the samples in units of the MR scale, and its origin
 
     @property
     def lines(self) -> int:

@@ -247,6 +247,7 @@ def _header(dataset: Dataset) -> Any:
 def _views_of(dataset: Dataset) -> MeasuredViews | None:
     if dataset.kind != "sinogram":
         return None
+    from engine.acquisition import CTAcquisition
     from engine.data.view_selection import measured_arc
 
     sinogram: SinogramDataset = dataset  # type: ignore[assignment]
@@ -254,6 +255,7 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
     angles = np.array(geometry.angles_rad)
     start, span = measured_arc(angles)
     rows = sinogram.read(dataset.count // 2)
+    noise = sinogram.noise([rows], CTAcquisition())
     step = max(1, rows.shape[1] // STRIP_BINS)
     return MeasuredViews(
         geometry.views,
@@ -262,6 +264,7 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
         geometry.kind,
         tuple(np.rad2deg(angles).tolist()),
         np.ascontiguousarray(rows[:, ::step], dtype=np.float32),
+        f"{noise.photons[0]:.2g}, estimated" if noise.photons else "not known",
     )
 
 
@@ -272,8 +275,22 @@ def _lines_of(dataset: Dataset) -> MeasuredLines | None:
 
     if isinstance(dataset, SpokesDataset):
         paths = dataset.read_slice(dataset.count // 2).trajectory
-        return MeasuredLines(np.ones(paths.spokes, np.bool_), dataset.coils, paths)
+        every = np.ones(paths.spokes, np.bool_)
+        return MeasuredLines(every, dataset.coils, paths, _kspace_noise(dataset))
     kspace: KspaceDataset = dataset  # type: ignore[assignment]
     sampled = np.asarray(kspace.read_slice(dataset.count // 2).sampled, dtype=np.bool_)
     lines = np.atleast_1d(sampled.reshape(-1, sampled.shape[-1]).any(axis=0))
-    return MeasuredLines(lines, kspace.coils)
+    return MeasuredLines(lines, kspace.coils, noise=_kspace_noise(dataset))
+
+
+def _kspace_noise(dataset: Dataset) -> str:
+    """Known when a slice becomes a problem, which says its maps and its scale, too."""
+    from engine.priors.prior import IntensityMap
+
+    try:
+        problem = dataset.problem([dataset.count // 2], {}, IntensityMap("mr"), 0)
+    except RequestError as error:
+        dataset.warn(str(error))
+        return "not known"
+    sd = float(np.max(np.asarray(problem.noise_sigma)))
+    return f"{sd:.2g}, {problem.noise_origin.split()[0]}" if sd > 0 else "not known"

@@ -21,7 +21,10 @@ __all__ = ["CTPanel", "PolarDial", "SinogramStrip"]
 
 BASIC = ("views", "angular_range", "start_angle", "geometry", "photons")
 # What a measured scan still takes (the engine refuses the rest).
-MEASURED = ("views", "angular_range", "start_angle", "fbp_filter", "backend")
+MEASURED = (
+    *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
+)
 ANGLES = ("views", "angular_range", "start_angle")
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 PHOTONS_ONLY = "Only with photon noise: give photons per ray first."
@@ -92,6 +95,7 @@ class CTPanel(QWidget):
         start_angle: float = 0.0,
         geometry: str = "parallel",
         angles_deg: Sequence[float] | None = None,
+        photons: str = "not known",
     ) -> None:
         """The open data are a sinogram: views can be dropped, never added."""
         even = start_angle + np.arange(views) * angular_range / views
@@ -101,6 +105,7 @@ class CTPanel(QWidget):
             "views": f"all {views}",
             "angular_range": f"all {angular_range:.4g}",
             "start_angle": f"as measured, {start_angle:.4g}",
+            "photons": photons,
         }
         self.form.set_context(
             blank=blank,

@@ -62,6 +62,7 @@ LABELS = {
     "fbp_filter": "FBP filter",
     "backend": "Projector",
     "weighted": "Weigh rays by certainty",
+    "noise": "Noise of a measured scan",
     "fine_grid": "Finer grid of the scan",
     "acs_lines": "ACS lines",
     "kspace_noise": "k-space noise",

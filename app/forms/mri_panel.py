@@ -72,6 +72,7 @@ class MRIPanel(QWidget):
         coils: int = 1,
         seed: int = 0,
         trajectory: Trajectory | None = None,
+        noise: str = "not known",
     ) -> None:
         """The open data are k-space: ``sampled`` ``(W,)`` or ``(H, W)`` can only lose lines.
 
@@ -81,6 +82,7 @@ class MRIPanel(QWidget):
         self.lines, self.seed = int(self.measured.shape[-1]), seed
         complete = self.measured.all() and trajectory is None
         blank = {} if complete else dict.fromkeys(THINNING, "as measured")
+        blank["kspace_noise"] = noise
         locks = {"coils": f"The data were measured with {coils} coils."}
         if trajectory is not None:
             locks |= dict.fromkeys(THINNING[1:], "The data were not measured line by line.")

@@ -58,7 +58,8 @@ class Setup(QObject):
         panel = self.left.ct
         if (scan := data.views) is not None:
             panel.set_measured(
-                scan.views, scan.angular_range, scan.start_angle, scan.geometry, scan.angles_deg
+                *(scan.views, scan.angular_range, scan.start_angle, scan.geometry),
+                *(scan.angles_deg, scan.photons),
             )
             panel.set_sinogram(scan.sinogram, panel.kept())
         else:
@@ -69,7 +70,9 @@ class Setup(QObject):
         seed = int(self.left.solver.history["seed"])
         if data.lines is not None:
             lines = data.lines
-            self.left.mri.set_measured(lines.sampled, lines.coils, seed, lines.trajectory)
+            self.left.mri.set_measured(
+                *(lines.sampled, lines.coils, seed), *(lines.trajectory, lines.noise)
+            )
         else:
             self.left.mri.set_simulated(data.image_size[1], seed)
 

@@ -166,9 +166,8 @@ class SinogramDataset(Dataset):
             truncated=seen and check_field(self, y, geometry),
         )
         self._check_before_run(measured[0][0])
-        noise = self._noise([values for values, _ in measured], settings)
+        noise = self.noise([values for values, _ in measured], settings)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
-        self.say("noise", noise.words, noise.origin)
         return Problem(
             operator=operator,
             measurement=normalise_line_integrals(y, operator.lengths, intensity, self.mu_water),
@@ -200,12 +199,15 @@ class SinogramDataset(Dataset):
             with contextlib.suppress(RequestError):  # too small to be checked
                 self._check_geometry(values)
 
-    def _noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
-        """The noise that was declared, or else what the data say of it."""
+    def noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
+        """The noise that was given, or else what the data say of it; it becomes a fact."""
         noise = declared_noise(asked)
         if noise is None and asked.noise == "none":
-            return LineNoise("taken for noise-free, as asked")
+            noise = LineNoise("taken for noise-free, as asked")
         noise = noise or estimated_noise(slices)
+        self.say("noise", noise.words, noise.origin)
+        if asked.noise == "none":
+            return noise
         if not noise.known:
             self.warn(
                 "The noise of this scan is not known, for there are too few rays to estimate it: "

@@ -185,18 +185,28 @@ def test_measured_views_can_be_dropped_and_never_added(qtbot, ct):
 
 
 def test_a_measured_scan_locks_what_was_fixed_and_an_image_frees_it_again(qtbot, ct):
-    put(qtbot, ct, "photons", "1e4")
+    put(qtbot, ct, "detectors", "300")
     ct.set_measured(100, 360.0, geometry="fan")
     row = ct.form.rows["geometry"]
     assert not row.editor.isEnabled()
     assert "measured" in row.toolTip()
     assert row.editor.control.currentData() == "fan"
-    assert "photons" not in ct.value()
+    assert "detectors" not in ct.value()
     ct.set_simulated()
     assert row.editor.isEnabled()
-    assert ct.value()["photons"] == 1e4
+    assert ct.value()["detectors"] == 300
     assert ct.form.rows["views"].editor.control.text() == "20"
     assert ct.form.settings().geometry == "parallel"
+
+
+def test_the_noise_of_a_measured_scan_is_shown_and_can_be_given(qtbot, ct):
+    ct.set_measured(100, 360.0, photons="1.1e+05, estimated")
+    editor = ct.form.rows["photons"].editor
+    assert editor.isEnabled()
+    assert editor.control.placeholderText() == "1.1e+05, estimated"
+    assert "photons" not in ct.value()
+    put(qtbot, ct, "photons", "5e4")
+    assert ct.value()["photons"] == 5e4
 
 
 def test_presets_fill_the_panel_and_reset_the_rest(ct):
