@@ -23,7 +23,7 @@ from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import BUDGETS, PRESETS
 
 PRESET_NAMES = (*PRESETS, *BUDGETS)
-SHARED = frozenset({"fine_grid"})  # options of CT and of MRI scans alike
+SHARED = frozenset({"fine_grid", "noise"})  # options of CT and of MRI scans alike
 
 
 def add_settings(

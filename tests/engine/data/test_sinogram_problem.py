@@ -9,6 +9,7 @@ import torch
 from ct_ellipses import raster
 
 from engine.data.input_options import InputOptions
+from engine.data.rotation_centre import SIDE
 from engine.data.source import open_input
 from engine.data.view_selection import select_views
 from engine.errors import RequestError
@@ -249,7 +250,7 @@ def test_fbp_of_a_measured_scan_and_its_run_build_no_matrix(fan_file, monkeypatc
     build = MatrixCache.get
 
     def refuse(cache, geometry, *more):
-        if geometry.detectors < FAN.detectors:  # the geometry check's coarse copy of the scan
+        if max(geometry.image_size) <= SIDE:  # the geometry check's coarse copy of the scan
             return build(cache, geometry, *more)
         raise AssertionError("a matrix was asked for")
 
