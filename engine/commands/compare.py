@@ -111,7 +111,7 @@ def row(done: Run) -> dict[str, Any]:
 def table(labels: list[str], runs: list[Run]) -> Table:
     out = Table(title="Same problem, same seed")
     out.add_column("solver")
-    for heading in ("NFE", "PSNR dB", "SSIM", "in the body", "SSIM", "time s", "status"):
+    for heading in ("NFE", "PSNR dB", "SSIM", "body dB", "body SSIM", "time s", "status"):
         out.add_column(heading, justify="right")
     for label, done in zip(labels, runs, strict=True):
         values = row(done)

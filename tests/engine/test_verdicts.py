@@ -7,7 +7,9 @@ import torch
 from helpers import FunctionPrior, dense_problem
 
 from engine import verdicts as module
+from engine.commands.reconstruct import summary
 from engine.data.record import Checkpoint, RunRecord
+from engine.data.writers.report import page
 from engine.errors import DualscopeError
 from engine.priors.familiarity import Familiarity
 from engine.run import Run, RunControl
@@ -143,3 +145,18 @@ def test_a_look_that_fails_leaves_the_run_alone(monkeypatch):
 def test_an_image_that_is_not_finite_is_not_judged():
     problem = dense_problem()
     assert verdicts(problem, prior(0.0), torch.full_like(problem.reference, torch.nan)) == {}
+
+
+def test_the_summary_tells_the_verdicts_and_names_the_comparison(capsys):
+    summary(finish(run(prior(-100.0))))
+    out = capsys.readouterr().out
+    assert UNLIKE in out
+    assert "--solver tv" in out
+    summary(finish(run(prior(100.0))))
+    assert "--solver tv" not in capsys.readouterr().out
+
+
+def test_a_report_says_the_verdicts_below_the_image():
+    done = finish(run(prior(-100.0)))
+    text = page(done.problem, [("ours", done)], None, "Report", deidentify=False)
+    assert all(sentence in text for sentence in done.record.verdicts.values())
