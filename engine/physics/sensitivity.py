@@ -29,6 +29,7 @@ NOISE_CUT = 1.2  # of the largest singular value that noise of known SD would ha
 EIGENVALUE_CUT = 0.9
 OBJECT_CUT = 0.03  # low-resolution maps: share of the brightest pixel that still is object
 MIN_LINES = 4  # fewer say nothing about sensitivities
+LEAST_SEEN = 0.02  # of the image: fewer pixels than this are no object
 ITERATIONS = 12
 BLOCK_BYTES = 1 << 26
 
@@ -102,12 +103,12 @@ def estimate_maps(
     if not bool(block.abs().amax() > 0):
         raise RequestError(f"{what} is zero at the centre of k-space.")
     low = _low_resolution(block, rows, columns, (height, width))
-    kernel = _kernel_size(coils)
-    if min(block.shape[1:]) < 2 * kernel:
-        maps, method = _over_rss(low), "low resolution"
-    else:
-        gram = _pixel_convolution(block, kernel, sigma)
-        maps, method = _eigenvectors(gram, low), "ESPIRiT-style"
+    maps, method, kernel = _over_rss(low), "low resolution", _kernel_size(coils)
+    if min(block.shape[1:]) >= 2 * kernel:
+        found = _eigenvectors(_pixel_convolution(block, kernel, sigma), low)
+        # In calibration data that are little but noise no eigenvalue comes near 1 anywhere.
+        if float((found != 0).any(dim=0).float().mean()) > LEAST_SEEN:
+            maps, method = found, "ESPIRiT-style"
     return CoilMaps(_fix_phase(maps, principal_coil(block)), method, lines)
 
 

@@ -111,6 +111,13 @@ def test_a_known_noise_level_makes_better_maps_of_a_noisy_scan(image, coils):
     assert errors[1] < 0.85 * errors[0]
 
 
+def test_calibration_data_that_are_all_noise_still_give_maps():
+    draw = torch.randn(4, 32, 32, 2, generator=torch.Generator().manual_seed(0))
+    found = estimate_maps(torch.view_as_complex(draw), np.ones(32, bool), sigma=1.0)
+    assert found.method == "low resolution"
+    assert float((found.maps.abs().sum(dim=0) > 0).float().mean()) > 0.5
+
+
 def sense(operator, y):
     def normal(x):
         return operator.adjoint(operator.forward(x)) + 1e-4 * x
