@@ -204,7 +204,7 @@ class Run:
         self.status = self.record.status = status
         self.record.message = message
         if self.image is not None and status in ("done", "finished early"):
-            self.record.verdicts = verdicts(self.problem, self.prior, self.image)
+            self.record.verdicts |= verdicts(self.problem, self.prior, self.image)
         self.record.timings["total"] = time.perf_counter() - started
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)

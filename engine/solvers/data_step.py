@@ -23,7 +23,8 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
-# limited-angle setting (1e-5 with the published code's adjoint) amounts to.
+# limited-angle setting (1e-5 with the published code's adjoint) amounts to. Without a noise level
+# it is the operator's model error: pixels are no exact picture of what was scanned.
 AUTO_RHO_SHARE = 2.5e-8
 
 # The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
@@ -62,6 +63,14 @@ class DataStepSettings(Settings):
         "With the automatic rule and a known noise level: when the image fits the measurement "
         "more closely than its noise allows, trust the measurement less.",
         before=False,
+    )
+    model_error: float | None = setting(
+        None,
+        "With the automatic rule and no noise level: how exactly the measurement is described, as "
+        "a share of ||A||^2 in W. Without a number the operator's own.",
+        low=0,
+        high=1,
+        before=AUTO_RHO_SHARE,
     )
     cg_iterations: int | None = setting(
         None,
@@ -151,6 +160,10 @@ class DataStep:
         self.iterations = settings.cg_iterations or (RAMP_STEPS if self.rays else STEPS)
         automatic = settings.rho is None and settings.rho_over_sigma2 is None
         noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
+        own = settings.model_error
+        share = problem.operator.model_error if own is None else own
+        known = torch.as_tensor(problem.noise_sigma) > 0  # per slice, whatever is beside it
+        self.share = torch.where(known, AUTO_RHO_SHARE, share).to(problem.measurement)
         self.meets_noise = settings.discrepancy and automatic and noisy
         # by how much less than the noise level says the measurement is trusted, per slice
         self.distrust = state.get("distrust") if state else None
@@ -174,7 +187,7 @@ class DataStep:
         noise = problem.noise_sigma**2
         if self.distrust is not None:
             noise = self.distrust * noise
-        return noise + AUTO_RHO_SHARE * problem.operator.norm() ** 2
+        return noise + self.share * problem.operator.norm() ** 2
 
     def __call__(self, v: Tensor, sigma: float) -> Tensor:
         """x; where it is constrained, the allowed image nearest to it."""

@@ -69,7 +69,8 @@ def certify(
     weights = problem.weights if weights is None else weights
     measured = replace(problem, weights=weights).measured().cpu()
     # float64, which not every device has
-    squares = problem.residual(image).cpu().double() ** 2
+    residual = problem.operator.forward_once(image) - problem.measurement
+    squares = residual.cpu().double() ** 2
     sizes = problem.measurement.cpu().double() ** 2
     if weights is not None:
         squares, sizes = squares * weights.cpu(), sizes * weights.cpu()

@@ -24,6 +24,7 @@ class PluginOperator(Operator):
     geometry: CTGeometry
     backend: str
     projector: str
+    model_error = 2e-5
     part = "view"
 
     def __init__(
