@@ -53,7 +53,7 @@ class DataBrowser(QWidget):
         self.slices.wanted.connect(self.slice_wanted)
         presenter.opened.connect(self._on_opened)
         presenter.thumbnails.connect(self.series.set_thumbnails)
-        presenter.warnings_changed.connect(self.warnings.show_warnings)
+        presenter.warnings_changed.connect(self._show_warnings)
         presenter.checks_changed.connect(self._show_checks)
         presenter.failed.connect(self._on_failed)
         presenter.busy.connect(self.busy.say)
@@ -124,9 +124,14 @@ class DataBrowser(QWidget):
         self.series.show_series(opened)
         self.slices.set_count(opened.count, opened.middle)
         self.facts.show_facts(opened.facts)
-        self.warnings.show_warnings(opened.warnings)
         self._show_checks(opened.checks)
+        self._show_warnings(opened.warnings)
         self._show_body(True)
+
+    @Slot(object)
+    def _show_warnings(self, warnings: Sequence[str]) -> None:
+        """What a check says in the list above is not said again."""
+        self.warnings.show_warnings(w for w in warnings if w not in self.checks.sentences)
 
     @Slot(object)
     def _show_checks(self, checks: Sequence[Check]) -> None:

@@ -47,6 +47,11 @@ class ChecksList(QWidget):
         return any(check.verdict != "good" for check in self._checks)
 
     @property
+    def sentences(self) -> set[str]:
+        """What the list says in full."""
+        return {check.sentence for check in self._checks if check.verdict != "good"}
+
+    @property
     def summary(self) -> str:
         """Such as '1 doubtful, 2 corrected'; what is good counts only when everything is."""
         verdicts = [check.verdict for check in self._checks]

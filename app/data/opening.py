@@ -22,6 +22,7 @@ from app.data.opened import (
     SeriesItem,
 )
 from app.data.patient import patient_lines, window_of
+from app.forms.labels import text_of
 from engine.errors import DescriptionNeeded, RequestError
 
 if TYPE_CHECKING:
@@ -264,8 +265,13 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
         geometry.kind,
         tuple(np.rad2deg(angles).tolist()),
         np.ascontiguousarray(rows[:, ::step], dtype=np.float32),
-        f"{noise.photons[0]:.2g}, estimated" if noise.photons else "not known",
+        f"{_rounded(noise.photons[0])}, estimated" if noise.photons else "not known",
     )
+
+
+def _rounded(photons: float) -> str:
+    """Two digits that count, written as a person would type them."""
+    return text_of(float(f"{photons:.2g}"))
 
 
 def _lines_of(dataset: Dataset) -> MeasuredLines | None:

@@ -166,13 +166,13 @@ class DataPresenter(QObject):
         if not self._previews.waiting:
             self._say("slice", "")
         self.preview.emit(number, image)
+        if checks != self._checks:
+            self._checks = checks
+            self.checks_changed.emit(checks)
         new = [words for words in warnings if words not in self._warnings]
         if new:
             self._warnings = (*self._warnings, *new)
             self.warnings_changed.emit(self._warnings)
-        if checks != self._checks:
-            self._checks = checks
-            self.checks_changed.emit(checks)
 
     def _on_preview_failed(self, sentence: str, details: str) -> None:
         if not self._previews.waiting:

@@ -29,6 +29,7 @@ ANGLES = ("views", "angular_range", "start_angle")
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 PHOTONS_ONLY = "Only with photon noise: give photons per ray first."
 WAS_MEASURED = "This describes a simulated scan, and the data were measured."
+IS_SIMULATED = "A simulated scan has the noise that is given here: there is none to estimate."
 
 RULES: dict[str, Rule] = {
     "source_origin_mm": only_with("geometry", "fan", FAN_ONLY),
@@ -85,7 +86,8 @@ class CTPanel(QWidget):
     def set_simulated(self, defaults: dict[str, Any] | None = None) -> None:
         """The open data are an image: every control is free again; other ``defaults`` are its."""
         self.angles_deg = None
-        self.form.set_context(defaults=defaults)
+        self.form.rules["weighted"] = RULES["weighted"]
+        self.form.set_context(defaults=defaults, locks={"noise": IS_SIMULATED})
         self._refresh()
 
     def set_measured(
@@ -101,6 +103,7 @@ class CTPanel(QWidget):
         even = start_angle + np.arange(views) * angular_range / views
         self.angles_deg = even if angles_deg is None else np.asarray(angles_deg, np.float64)
         locked = [name for name in self.form.rows if name not in MEASURED]
+        self.form.rules.pop("weighted", None)  # estimated photons weigh the rays, too
         blank = {
             "views": f"all {views}",
             "angular_range": f"all {angular_range:.4g}",

@@ -14,9 +14,9 @@ from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
 from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
-from app.forms.labels import label_of
+from app.forms.labels import blank_of, label_of
 from app.forms.rows import FieldRow, SentenceLabel
-from engine.settings import Settings
+from engine.settings import Settings, value_type
 
 __all__ = ["Rule", "SettingsForm", "excludes", "only_if_given", "only_with"]
 
@@ -136,7 +136,7 @@ class SettingsForm(QWidget):
         own = {f.name: f.default for f in dataclasses.fields(self.cls)}
         back = [name for name in (*self.blank, *self._moved) if name not in blank]
         for name in {*blank, *self.blank}:
-            self.rows[name].editor.set_placeholder(blank.get(name, ""))
+            self.rows[name].editor.set_placeholder(blank.get(name, self._own_placeholder(name)))
         self.blank, self.locks, self.check = blank, dict(locks or {}), check
         self._moved = tuple(defaults or ())
         self.history.rebase({n: own[n] for n in back} | dict.fromkeys(blank) | dict(defaults or {}))
@@ -201,6 +201,11 @@ class SettingsForm(QWidget):
     def _on_more(self, on: bool) -> None:
         self.fold.setVisible(on)
         self.more.setArrowType(Qt.ArrowType.DownArrow if on else Qt.ArrowType.RightArrow)
+
+    def _own_placeholder(self, name: str) -> str:
+        """What an empty field means without anything that the data say."""
+        _, optional = value_type(self.cls, name)
+        return blank_of(name) if optional else ""
 
     def _defaults(self) -> dict[str, Any]:
         """Of the class, except where the history has another default that is a value."""

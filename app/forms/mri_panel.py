@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.forms.ct_panel import IS_SIMULATED, WAS_MEASURED
 from app.forms.form import SettingsForm
 from app.forms.history import History
 from app.forms.mask_picture import MaskPicture
@@ -63,7 +64,7 @@ class MRIPanel(QWidget):
     def set_simulated(self, lines: int, seed: int = 0) -> None:
         """The open data are an image with ``lines`` columns, which are the lines of k-space."""
         self.lines, self.seed, self.measured, self.trajectory = lines, seed, None, None
-        self.form.set_context(check=self._mask)
+        self.form.set_context(locks={"noise": IS_SIMULATED}, check=self._mask)
         self._refresh()
 
     def set_measured(
@@ -83,7 +84,10 @@ class MRIPanel(QWidget):
         complete = self.measured.all() and trajectory is None
         blank = {} if complete else dict.fromkeys(THINNING, "as measured")
         blank["kspace_noise"] = noise
-        locks = {"coils": f"The data were measured with {coils} coils."}
+        locks = {
+            "coils": f"The data were measured with {coils} coils.",
+            "fine_grid": WAS_MEASURED,
+        }
         if trajectory is not None:
             locks |= dict.fromkeys(THINNING[1:], "The data were not measured line by line.")
         self.form.set_context(

@@ -100,7 +100,7 @@ class RunsTable(QWidget):
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
-        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 20)
+        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 32)
         header.setStretchLastSection(True)
 
     def sizeHint(self) -> QSize:

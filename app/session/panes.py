@@ -23,6 +23,7 @@ OF_DATA: Final = {
     "image": "Reference",
     "sinogram": "All views, FBP",
     "kspace": "All lines, direct",
+    "spokes": "All spokes, direct",
 }
 PLANES: Final = {
     "x": "x, consistent with the data",
@@ -78,7 +79,9 @@ class Panes(QObject):
         link.window_model.forget()
         link.set_slice_count(data.count)
         link.set_slice(slice_number)
-        pane = self.grid.add(REFERENCE, OF_DATA[data.kind], run_style(REFERENCE))
+        radial = data.lines is not None and data.lines.trajectory is not None
+        name = OF_DATA["spokes" if radial else data.kind]
+        pane = self.grid.add(REFERENCE, name, run_style(REFERENCE))
         pane.set_patient(*data.patient)
         pane.set_empty_text("Reading …")
         for entry in self.store:

@@ -166,6 +166,13 @@ def test_every_warning_is_shown_in_full(qtbot, browser):
         assert label.height() >= label.heightForWidth(label.width()), "nothing is cut off"
 
 
+def test_a_warning_that_a_check_says_is_not_said_twice(browser):
+    browser.checks.show_checks([Check("centre", "corrected", "The centre was found.", "")])
+    browser._show_warnings(["The centre was found.", "Water is assumed."])
+    texts = [label.text() for label in browser.warnings.findChildren(QLabel)]
+    assert texts == ["⚠ Water is assumed."]
+
+
 def test_a_check_is_told_by_shape_word_and_colour_and_says_what_to_do(qtbot, browser, tmp_path):
     heights = [0.0, 2.0, 2.0, 4.0]
     write_series(tmp_path, heights, BurnedInAnnotation="YES")

@@ -200,13 +200,44 @@ def test_a_measured_scan_locks_what_was_fixed_and_an_image_frees_it_again(qtbot,
 
 
 def test_the_noise_of_a_measured_scan_is_shown_and_can_be_given(qtbot, ct):
-    ct.set_measured(100, 360.0, photons="1.1e+05, estimated")
+    ct.set_measured(100, 360.0, photons="110000, estimated")
     editor = ct.form.rows["photons"].editor
     assert editor.isEnabled()
-    assert editor.control.placeholderText() == "1.1e+05, estimated"
+    assert editor.control.placeholderText() == "110000, estimated"
     assert "photons" not in ct.value()
     put(qtbot, ct, "photons", "5e4")
     assert ct.value()["photons"] == 5e4
+
+
+def test_after_a_measured_scan_empty_fields_mean_again_what_they_mean(qtbot, ct, mri):
+    ct.set_measured(100, 360.0, photons="110000, estimated")
+    ct.set_simulated()
+    assert ct.form.rows["photons"].editor.control.placeholderText() == "no noise"
+    mri.set_measured(np.ones(64, bool) & (np.arange(64) % 2 == 0))
+    assert mri.form.rows["acs_lines"].editor.control.placeholderText() == "as measured"
+    mri.set_simulated(64)
+    assert mri.form.rows["acs_lines"].editor.control.placeholderText() == "automatic"
+
+
+def test_rays_of_a_measured_scan_can_be_weighed_by_estimated_photons(ct):
+    weighted, noise = (ct.form.rows[name].editor for name in ("weighted", "noise"))
+    assert not weighted.isEnabled(), "without photons every ray is equally certain"
+    ct.set_measured(100, 360.0, photons="110000, estimated")
+    assert weighted.isEnabled()
+    assert noise.isEnabled()
+    ct.set_simulated()
+    assert not weighted.isEnabled()
+    assert not noise.isEnabled()
+
+
+def test_a_finer_grid_is_for_simulated_scans_only(ct, mri):
+    ct.set_measured(100, 360.0)
+    mri.set_measured(np.ones(64, bool))
+    for panel in (ct, mri):
+        assert not panel.form.rows["fine_grid"].editor.isEnabled()
+    mri.set_simulated(64)
+    assert mri.form.rows["fine_grid"].editor.isEnabled()
+    assert not mri.form.rows["noise"].editor.isEnabled()
 
 
 def test_presets_fill_the_panel_and_reset_the_rest(ct):
