@@ -216,7 +216,7 @@ class Menus:
         menu.addSeparator()
         self._add(menu, "trust", "&Where is it guessing?…", window.trust.show, "Ctrl+G")
         self._add(menu, "volume", "Whole &volume…", window.volumes.show, "Ctrl+Shift+V")
-        self._add(menu, "geometry", "Check the &geometry of the scan…", window.check_geometry)
+        self._add(menu, "geometry", "How the scan was &measured…", window.check_geometry)
         self._add(menu, "experiments", "&Experiments…", window.experiments.show)
         self._add(menu, "folder", "&Folder of inputs…", window.folders.show)
 

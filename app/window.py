@@ -252,8 +252,8 @@ class MainWindow(QMainWindow):
 
     def check_geometry(self) -> None:
         data = self.setup.data
-        if data is None or data.views is None:
-            self.messages.notice("The geometry check is for sinograms: open one first.")
+        if data is None or data.kind == "image":
+            self.messages.notice("Only a sinogram or k-space was measured: open one first.")
         else:
             self.geometry_flow.check_now(data)
 

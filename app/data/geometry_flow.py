@@ -57,18 +57,23 @@ class GeometryFlow(QObject):
 
     @Slot(object)
     def check_now(self, opened: Opened | None) -> None:
-        """Show what the data say of a geometry that is known."""
-        if opened is None or opened.kind != "sinogram":
+        """Show what is known of a measured scan, and what the data say of a sinogram's geometry."""
+        if opened is None or opened.kind == "image":
             self.presenter.failed.emit(
-                "Only a measured sinogram has a geometry that can be checked.", ""
+                "Only a sinogram or k-space was measured: open one first.", ""
             )
             return
-        self._show(opened.text, opened.screen_name, (), opened.options)
+        self._show(opened.text, opened.screen_name, (), opened.options, opened.kind)
 
     def _show(
-        self, text: str, name: str, missing: tuple[str, ...], options: dict[str, Any]
+        self,
+        text: str,
+        name: str,
+        missing: tuple[str, ...],
+        options: dict[str, Any],
+        kind: str = "sinogram",
     ) -> None:
-        dialog = GeometryDialog(name, missing, options, self._on_preview_wanted, self.window)
+        dialog = GeometryDialog(name, missing, options, self._on_preview_wanted, self.window, kind)
         dialog.given.connect(partial(self.presenter.open, text))
         self._replace(dialog)
         self._text, self.dialog = text, dialog

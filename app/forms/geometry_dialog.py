@@ -1,4 +1,4 @@
-"""Asking for the geometry that a file does not say, with a preview and the check's proposals."""
+"""Asking how a scan was measured, with a preview and the geometry check's proposals."""
 
 from __future__ import annotations
 
@@ -28,21 +28,17 @@ from engine.data.input_options import InputOptions
 
 PAUSE_MS = 300  # after the last letter, before a preview is asked for
 FAN = ("scan_source_origin_mm", "scan_source_detector_mm")
-ALWAYS = (
+SINOGRAM = (
     *("scan_start", "scan_angle_unit", "scan_direction", "scan_flip"),
     *("scan_offset_mm", "scan_find_centre"),
-    *(
-        "pixel_mm",
-        "size",
-        "extended_fov",
-        "slice_spacing_mm",
-        "unit",
-        "axes",
-        "energy_kev",
-        "mu_water",
-    ),
+    *("pixel_mm", "size", "extended_fov", "slice_spacing_mm", "unit", "axes"),
+    *("energy_kev", "mu_water"),
     *("scan_air", "scan_air_bins", "scan_scale"),
     *("scan_bad_pixels", "scan_rings", "scan_hardening"),
+)
+KSPACE = (
+    *("pixel_mm", "size", "slice_spacing_mm", "axes"),
+    *("coil_use", "maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"),
 )
 WATER_TOLD = "The attenuation of water is given: the energy is not needed for it."
 CENTRE_TOLD = "The detector offset is given: it need not be found."
@@ -67,6 +63,7 @@ class GeometryDialog(QDialog):
     missing : options that are needed, as GeometryNeeded names them
     known : what was said already
     preview : called with the options some time after every valid edit; it must not block
+    kind : sinogram or kspace: which options make sense
     """
 
     given = Signal(dict)
@@ -79,6 +76,7 @@ class GeometryDialog(QDialog):
         known: Mapping[str, Any] | None = None,
         preview: Callable[[dict[str, Any]], None] | None = None,
         parent: QWidget | None = None,
+        kind: str = "sinogram",
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle(f"How was {name} measured?")
@@ -86,7 +84,8 @@ class GeometryDialog(QDialog):
         missing = tuple(missing)
         asks_rays = "scan_geometry" in missing
         required = (*missing, *(n for n in FAN if asks_rays and n not in missing))
-        shown = {*required, *ALWAYS, *(known or {})}
+        always = KSPACE if kind == "kspace" else SINOGRAM
+        shown = {*required, *always, *(known or {})}
         rules = {name: only_with("scan_geometry", "fan", FAN_ONLY) for name in FAN if asks_rays}
         rules |= {
             "energy_kev": excludes("mu_water", "energy_kev", WATER_TOLD),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from data_files import RAYS, VOLUME, sinogram_file, volume_file
+from data_files import RAYS, VOLUME, kspace_file, sinogram_file, volume_file
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QRadioButton
 
@@ -13,6 +13,7 @@ from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
 
 LEFT = Qt.MouseButton.LeftButton
+KSPACE = {"kind": "kspace", "axes": "coil,read,phase"}
 
 
 @pytest.fixture
@@ -118,10 +119,24 @@ def test_a_known_geometry_can_be_checked(qtbot, presenter, flow, tmp_path):
     assert dialog.picture.image is not None
 
 
-def test_only_a_sinogram_can_be_checked(qtbot, presenter, flow):
+def test_the_coils_and_the_scale_of_kspace_can_be_said(qtbot, presenter, flow, tmp_path):
+    with qtbot.waitSignal(presenter.opened, timeout=10000):
+        presenter.open(str(kspace_file(tmp_path)), KSPACE)
+    flow.check_now(presenter.current)
+    dialog = flow.dialog
+    assert {"maps", "coil_use", "virtual_coils", "mr_scale"} <= set(dialog.form.rows)
+    assert "scan_pitch_mm" not in dialog.form.rows, "nothing of a sinogram"
+    qtbot.waitUntil(lambda: dialog.picture.image is not None, timeout=15000)
+    give(dialog, {"mr_scale": 3.0})
+    with qtbot.waitSignal(presenter.opened, timeout=10000) as opened:
+        qtbot.mouseClick(dialog.ok, LEFT)
+    assert opened.args[0].options["mr_scale"] == 3.0
+
+
+def test_only_a_measured_scan_can_be_checked(qtbot, presenter, flow):
     with qtbot.waitSignal(presenter.failed) as failed:
         flow.check_now(None)
-    assert "Only a measured sinogram" in failed.args[0]
+    assert "Only a sinogram or k-space" in failed.args[0]
     assert flow.dialog is None
 
 
