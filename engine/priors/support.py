@@ -33,6 +33,9 @@ class SupportedPrior(Prior):
 
 
 def with_support(prior: Prior, operator: Operator) -> Prior:
-    """The prior, held at zero where the scan sees nothing of the image."""
-    support = operator.support()
+    """The prior, held at zero where no coil sees anything of the image.
+
+    Not outside the field of view of CT: a body may be there, and zero is not air there.
+    """
+    support = operator.support() if operator.geometry is None else None
     return prior if support is None else SupportedPrior(prior, support.to(torch.float32))

@@ -139,6 +139,7 @@ def panes(qtbot):
             placements=None,
             patient=(),
             window=None,
+            lines=None,
         ),
         2,
     )

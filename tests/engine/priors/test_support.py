@@ -8,9 +8,12 @@ import torch
 from helpers import FunctionPrior
 from solver_cases import SOLVERS
 
+from engine.data.measured_operator import MeasuredCT
 from engine.data.phantoms import brain_mr
 from engine.physics.coils import birdcage_maps
+from engine.physics.ct import CTOperator
 from engine.physics.fourier import to_channels
+from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
 from engine.priors.prior import IntensityMap
@@ -91,3 +94,11 @@ def test_each_slice_has_its_own_support(problem):
     assert torch.equal(empty[0], ~disc())
     assert not empty[1].any()
     assert not (held(x.repeat(3, 1, 1, 1), 0.5) == 0).any()  # samples of both slices: what one has
+
+
+def test_outside_the_field_of_view_of_a_measured_ct_scan_the_prior_is_free():
+    geometry = CTGeometry.sparse_view(8, 180.0, size=32, detectors=32)
+    operator = MeasuredCT(CTOperator(geometry), IntensityMap("hu", 1000.0, 0.0))
+    assert not operator.support().all(), "the corners are not seen"
+    prior = prior_of(paints)
+    assert with_support(prior, operator) is prior, "zero is water there, not air"
