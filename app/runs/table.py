@@ -23,7 +23,7 @@ from app.runs.swatch import SWATCH_PX
 from app.runs.table_model import RUN, RunsModel
 from app.tables import plain_look
 
-WIDEST = ("#99 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a short remark")
+WIDEST = ("#99 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
 EMPTY = "No runs yet.\nSet the solver and press Run."
 
 

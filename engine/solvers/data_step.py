@@ -28,9 +28,11 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 AUTO_RHO_SHARE = 2.5e-8
 
 # The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
-# measurement is trusted less, by at most STEP per iteration; never more than its noise says. The
+# measurement is trusted less, by at most STEP per iteration; more than its noise says only
+# late, where the prior keeps the image from fitting. The
 # power makes up for the few iterations that are left once an image comes so close.
 NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e6
+LATE, MOST_TRUST = 0.1, 30.0  # below this noise level, and by how much at most
 SEARCHES, FIRST_STEP, CLOSE_ENOUGH = (
     10,
     30.0,
@@ -225,14 +227,23 @@ class DataStep:
             return circulant_solve(self.eigenvalues, rho)
         return self.problem.operator.preconditioner(rho) if self.own_preconditioner else None
 
-    def learn(self, residual: Tensor) -> None:
-        """``residual`` is that of the image after an iteration: does it fit the noise?"""
+    def learn(self, denoised: Tensor, fitted: Tensor, sigma: float) -> None:
+        """From the residuals of z and x after an iteration: how well do they fit the noise?
+
+        That z overfits it says alone. That the measurement deserves more trust than its noise says
+        both have to say, and late: before, z lags behind.
+        """
         if not self.meets_noise or self.distrust is None:
             return
-        chi2 = self.problem.reduced_chi2(residual).view(-1, 1, 1, 1)
-        overfit = torch.where(chi2 > 0, NOISE_MET / chi2, 1.0)
-        change = overfit.pow(POWER).clamp(1 / STEP, STEP)
-        self.distrust = (self.distrust * change).clamp(1, LEAST_TRUST)
+        of_z, of_x = (
+            self.problem.reduced_chi2(residual).view(-1, 1, 1, 1) for residual in (denoised, fitted)
+        )
+        change = (NOISE_MET / of_z.clamp_min(1e-6)).pow(POWER).clamp(1 / STEP, STEP)
+        least = self.distrust.clamp(max=1)
+        if sigma < LATE:
+            least = torch.where(of_x > 1 / NOISE_MET, 1 / MOST_TRUST, least)
+        changed = (self.distrust * change).maximum(least).clamp(max=LEAST_TRUST)
+        self.distrust = torch.where(of_z > 0, changed, self.distrust)
 
     def at_the_noise(self, v: Tensor, sigma: float) -> Tensor:
         """The data step with the coupling at which the residual is as large as the noise.

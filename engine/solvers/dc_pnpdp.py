@@ -69,8 +69,8 @@ class DcPnpdp(Solver):
                 z = settings.seen(prior, k)(v_tilde, sigma)
             if settings.dual:
                 u = u + x - z
-            residual = problem.residual(z)
-            data_step.learn(residual)
+            fitted, denoised = problem.residual(x), problem.residual(z)
+            data_step.learn(denoised, fitted, sigma)
             guard.check(k + 1, data_step=x, noise_injection=v_tilde, denoiser=z, dual_update=u)
             yield Iteration(
                 k=k + 1,
@@ -79,8 +79,8 @@ class DcPnpdp(Solver):
                 z=z,
                 x=x,
                 image=z,
-                residual_x=norms(problem.residual(x)),
-                residual_z=norms(residual),
+                residual_x=norms(fitted),
+                residual_z=norms(denoised),
                 gap=norms(x - z),
                 dual=norms(u),
                 state={"z": z, "u": u, "noise": n, **data_step.state},
