@@ -23,7 +23,7 @@ from app.runs.swatch import SWATCH_PX
 from app.runs.table_model import RUN, RunsModel
 from app.tables import plain_look
 
-WIDEST = ("#99 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
+WIDEST = ("#9 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
 EMPTY = "No runs yet.\nSet the solver and press Run."
 
 
@@ -45,6 +45,7 @@ class RunsTable(QWidget):
         self.model = RunsModel(store, self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
+        self._digits = 1  # of the runs' numbers
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -100,7 +101,7 @@ class RunsTable(QWidget):
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
-        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 32)
+        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 28)
         header.setStretchLastSection(True)
 
     def sizeHint(self) -> QSize:
@@ -138,8 +139,17 @@ class RunsTable(QWidget):
         if len(chosen) == 1:
             self.shown.emit(chosen[0])
 
+    def _make_room(self) -> None:
+        """One digit more in the runs' numbers is one digit more of width."""
+        digits = max((len(entry.name.split()[0]) - 1 for entry in self.store), default=1)
+        if digits > self._digits:
+            more = self.table.fontMetrics().horizontalAdvance("9") * (digits - self._digits)
+            self.table.setColumnWidth(RUN, self.table.columnWidth(RUN) + more)
+            self._digits = digits
+
     @Slot()
     def _refresh(self) -> None:
+        self._make_room()
         self.pages.setCurrentWidget(self.table if self.model.rowCount() else self.empty)
         chosen = self.selected()
         self.compareButton.setEnabled(len(chosen) == 2)

@@ -187,6 +187,13 @@ def table(qtbot, store):
     return made
 
 
+def test_the_tenth_run_has_room_for_its_number(table, store):
+    width = table.table.columnWidth(RUN)
+    for n in range(3, 12):
+        store.create(f"run{n}", {"solver": "dc-pnpdp", "settings": {}, "seed": 0}, "DC-PnPDP")
+    assert table.table.columnWidth(RUN) == width + table.table.fontMetrics().horizontalAdvance("9")
+
+
 def click_row(qtbot, table, row, modifier=Qt.KeyboardModifier.NoModifier):
     cell = table.table.visualRect(table.model.index(row, PSNR)).center()
     qtbot.mouseClick(

@@ -8,11 +8,13 @@ from unittest import mock
 
 import numpy as np
 import pytest
+from dicom_files import picture, write_slice
 
 from engine.cli import main
 from engine.soak import work
 from engine.soak.loop import Task
 from engine.soak.probe import RSS, leaks
+from engine.soak.readback import fault_of
 from engine.soak.recipes import command
 from engine.soak.work import EngineWork
 
@@ -146,3 +148,15 @@ def test_memory_is_compared_after_the_warm_up():
     assert of(204.0).growth == pytest.approx(2.0)
     assert not of(204.0).leaked
     assert of(208.0).leaked
+
+
+def test_what_an_export_has_below_air_may_come_back_as_air_and_nothing_else(tmp_path):
+    stored = picture() + 3000
+    stored[0, 0] = 100
+    path = write_slice(tmp_path / "soak.dcm", stored=stored, RescaleIntercept=-3024)
+    image = stored[None].astype(np.float32) - 3024
+    assert fault_of(path, image) == ""
+    image[0, 3, 3] += 20
+    assert "off by 20" in fault_of(path, image)
+    image[0, 3, 3] = -1500
+    assert "off by" in fault_of(path, image)
