@@ -99,7 +99,7 @@ def as_it_meant(job: Job, record: RunRecord) -> Job:
     """The job of an older record, with the settings that did not exist when it was written."""
     settings = find_solver(job.solver).settings_class.recorded(job.settings)
     measured = record.input.get("kind") in ("sinogram", "kspace")
-    older = record.versions.get("dualscope", "").startswith("0.1.")
+    older = str(record.versions.get("dualscope")).startswith("0.1.")
     scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
     return dataclasses.replace(job, settings=settings, acquisition=scan | job.acquisition)
 

@@ -111,6 +111,8 @@ CHOICES = {
     "ccw": "counter-clockwise",
     "cw": "clockwise",
     "sh": "homogenized (sh)",
+    "admm": "ADMM",
+    "fista": "FISTA",
     "sense": "a map per coil",
     "combine": "one virtual coil",
     "fov": "cycles per field of view",

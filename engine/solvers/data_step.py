@@ -28,16 +28,12 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 AUTO_RHO_SHARE = 2.5e-8
 
 # The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
-# measurement is trusted less, by at most STEP per iteration; more than its noise says only
-# late, where the prior keeps the image from fitting. The
-# power makes up for the few iterations that are left once an image comes so close.
+# measurement is trusted less, by at most STEP per iteration; more than its noise says only late,
+# where the prior keeps the image from fitting. The power makes up for the few iterations that are
+# left once an image comes so close.
 NOISE_MET, POWER, STEP, LEAST_TRUST = 0.95, 3.0, 4.0, 1e6
-LATE, MOST_TRUST = 0.1, 30.0  # below this noise level, and by how much at most
-SEARCHES, FIRST_STEP, CLOSE_ENOUGH = (
-    10,
-    30.0,
-    0.03,
-)  # for the coupling at which a data step meets the noise
+LATE, MOST_TRUST = 0.03, 30.0  # below this noise level, and by how much at most
+SEARCHES, FIRST_STEP, CLOSE_ENOUGH = 10, 30.0, 0.03  # for a coupling that meets the noise
 
 # Conjugate-gradient steps without a number from the user. From 20 views ten with the ramp filter
 # come as far as twenty without it.
@@ -164,8 +160,11 @@ class DataStep:
         noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
         own = settings.model_error
         share = problem.operator.model_error if own is None else own
-        known = torch.as_tensor(problem.noise_sigma) > 0  # per slice, whatever is beside it
-        self.share = torch.where(known, AUTO_RHO_SHARE, share).to(problem.measurement)
+        noise = torch.as_tensor(problem.noise_sigma, dtype=torch.float64)
+        # per slice, whatever is beside it
+        self.share = torch.where(
+            noise > 0, noise.new_tensor(AUTO_RHO_SHARE), noise.new_tensor(share)
+        ).to(problem.measurement)
         self.meets_noise = settings.discrepancy and automatic and noisy
         # by how much less than the noise level says the measurement is trusted, per slice
         self.distrust = state.get("distrust") if state else None

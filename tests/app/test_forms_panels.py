@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 
 from app.forms.ct_panel import MEASURED, CTPanel, PolarDial, SinogramStrip
+from app.forms.labels import LABELS, choice_of
 from app.forms.mask_picture import MaskPicture
 from app.forms.mri_panel import MRIPanel
 from engine.data.sinogram import HONOURED
@@ -342,3 +343,12 @@ def test_spokes_are_shown_as_paths_and_can_be_left_out(qtbot, mri):
     assert mri.words.text() == "8 of 24 spokes."
     assert mri.picture.sampled.sum() < whole / 2
     assert not mri.form.rows["mask"].editor.isEnabled()
+
+
+def test_options_of_measured_data_have_names_and_choices_in_words():
+    for name in ("maps", "trajectory", "trajectory_unit", "virtual_coils", "mr_scale", "coil_use"):
+        assert name in LABELS
+    for name in ("noise", "discrepancy", "model_error", "positivity", "field_of_view", "fine_grid"):
+        assert name in LABELS
+    assert choice_of("radian") == "radians per pixel"
+    assert choice_of("admm") == "ADMM"

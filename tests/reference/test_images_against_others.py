@@ -24,7 +24,7 @@ TURNS = {
 
 
 def itk_image(degrees, spacing=(0.8, 1.3, 2.5), dtype=np.float32):
-    volume = np.random.default_rng(0).normal(0, 500, (3, 5, 4)).astype(dtype)  # [k, j, i]
+    volume = np.random.default_rng(0).normal(0, 300, (3, 5, 4)).astype(dtype)  # [k, j, i]
     affine = oblique(spacing, degrees=degrees)
     image = sitk.GetImageFromArray(volume)
     image.SetSpacing(spacing)

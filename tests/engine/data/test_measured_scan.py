@@ -16,8 +16,8 @@ from engine.priors.air import AirShifted, air_mask, with_air
 from engine.priors.prior import IntensityMap
 from engine.priors.tv import TVPrior
 from engine.random import make_generator
-from engine.solvers.classical import TV
 from engine.solvers.data_step import DataStep, DataStepSettings
+from engine.solvers.sparse import TV
 
 INTENSITY = IntensityMap("hu", 800.0, 0.0)
 FROM_AIR = IntensityMap("hu", 800.0, -1000.0)  # in which the smallest image is air

@@ -12,7 +12,7 @@ from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.random import make_generator
 from engine.solvers.catalogue import find_solver
-from engine.solvers.data_step import DataStep, DataStepSettings
+from engine.solvers.data_step import MOST_TRUST, DataStep, DataStepSettings
 
 NOISE = 0.05
 
@@ -50,13 +50,27 @@ def test_an_image_that_fits_the_noise_makes_the_measurement_trusted_less_and_bac
     start = step.rho(0.1)
     noise = problem.measurement - problem.operator.forward(problem.reference)
     scale = torch.tensor([0.5, 1.0]).double().view(2, 1, 1, 1)  # the first slice overfits
-    step.learn(scale * noise)
+    step.learn(scale * noise, noise, 0.5)
     grown = step.rho(0.1) / start
     assert float(grown[0]) > 2
     assert float(grown[1]) < 1.3
     for _ in range(20):
-        step.learn(2 * noise)
-    assert torch.allclose(step.rho(0.1), start, rtol=1e-6)  # never more than its noise says
+        step.learn(2 * noise, 2 * noise, 0.5)
+    assert torch.allclose(step.rho(0.1), start, rtol=1e-6)  # early, never more than its noise says
+
+
+def test_late_a_prior_that_keeps_the_image_from_fitting_is_trusted_less():
+    problem = dense_problem(rows=400, noise=NOISE)
+    noise = problem.measurement - problem.operator.forward(problem.reference)
+    step = DataStep(problem, DataStepSettings())
+    start = step.rho(0.1)
+    step.learn(2 * noise, 0.9 * noise, 0.01)  # the data step fits: z will follow
+    assert torch.equal(step.rho(0.1), start)
+    step.learn(2 * noise, 2 * noise, 0.01)
+    assert float(step.rho(0.1) / start) < 0.5
+    for _ in range(20):
+        step.learn(2 * noise, 2 * noise, 0.01)
+    assert float(step.rho(0.1) / start) == pytest.approx(1 / MOST_TRUST, rel=0.01)
 
 
 def test_the_rule_is_off_with_a_rho_of_ones_own_without_noise_and_on_request():
@@ -64,7 +78,7 @@ def test_the_rule_is_off_with_a_rho_of_ones_own_without_noise_and_on_request():
     for settings in ({"rho": 0.1}, {"rho_over_sigma2": 0.1}, {"discrepancy": False}):
         step = DataStep(problem, DataStepSettings(**settings))
         rho = step.rho(0.1)
-        step.learn(torch.zeros_like(problem.measurement) + 1e-6)
+        step.learn(*2 * [torch.zeros_like(problem.measurement) + 1e-6], 0.5)
         assert step.rho(0.1) == rho
     assert not DataStep(replace(problem, noise_sigma=0.0), DataStepSettings()).meets_noise
 
@@ -81,7 +95,7 @@ def test_a_data_step_at_the_noise_leaves_a_residual_as_large_as_the_noise(sigma)
 def test_what_the_rule_has_learnt_is_part_of_the_state():
     problem = dense_problem(noise=NOISE)
     step = DataStep(problem, DataStepSettings())
-    step.learn(0.3 * NOISE * torch.ones_like(problem.measurement))
+    step.learn(*2 * [0.3 * NOISE * torch.ones_like(problem.measurement)], 0.5)
     again = DataStep(problem, DataStepSettings(), step.state)
     assert torch.equal(again.rho(0.1), step.rho(0.1))
     assert float(again.rho(0.1) / DataStep(problem, DataStepSettings()).rho(0.1)) > 1
