@@ -214,7 +214,7 @@ def excess(prior: Prior, images: Tensor) -> Tensor | None:
     known = familiarity_of(prior)
     if known is None:
         return None
-    return known.excess(measure(prior, images, prior.info.sigma_max))
+    return known.excess(measure(prior.anywhere(), images, prior.info.sigma_max))
 
 
 # -- beside a prior's file: that one stays as it is, for records name its hash ------------------

@@ -95,5 +95,9 @@ class Prior(ABC):
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
         """D(x; sigma) for a batch ``[B, C, H, W]`` at one noise level."""
 
+    def anywhere(self) -> Prior:
+        """The same without what belongs to places of one image."""
+        return self
+
     def to(self, device: torch.device | str) -> Prior:
         return self

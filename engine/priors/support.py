@@ -28,6 +28,9 @@ class SupportedPrior(Prior):
             seen = seen.amax(dim=0, keepdim=True)
         return self.prior(x, sigma) * seen
 
+    def anywhere(self) -> Prior:
+        return self.prior.anywhere()
+
     def to(self, device: torch.device | str) -> SupportedPrior:
         return SupportedPrior(self.prior.to(device), self.support.to(device))
 

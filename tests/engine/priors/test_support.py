@@ -16,8 +16,10 @@ from engine.physics.fourier import to_channels
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
+from engine.priors.catalogue import load_prior
+from engine.priors.familiarity import excess
 from engine.priors.prior import IntensityMap
-from engine.priors.support import with_support
+from engine.priors.support import SupportedPrior, with_support
 from engine.priors.symmetry import moved
 from engine.problem import Problem
 from engine.run import Run
@@ -102,3 +104,13 @@ def test_outside_the_field_of_view_of_a_measured_ct_scan_the_prior_is_free():
     assert not operator.support().all(), "the corners are not seen"
     prior = prior_of(paints)
     assert with_support(prior, operator) is prior, "zero is water there, not air"
+
+
+def test_what_a_prior_knows_is_asked_without_the_support():
+    """It looks at the image turned, too, where the support would lie elsewhere."""
+    prior = load_prior("auto", "MR", False)
+    support = torch.zeros(1, 1, 48, 64)
+    support[..., 8:40, 8:56] = 1
+    image = 0.5 * support.expand(1, 2, 48, 64)
+    held = excess(SupportedPrior(prior, support), image)
+    assert torch.equal(held, excess(prior, image))
