@@ -2,7 +2,7 @@
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QAccessible, QGuiApplication
+from PySide6.QtGui import QAccessible, QCursor, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLineEdit, QMainWindow, QVBoxLayout, QWidget
 
 from app.shell import message_queue
@@ -26,6 +26,8 @@ class Greedy(QLineEdit):
 
 @pytest.fixture
 def window(qtbot):
+    # where another test left the pointer, a notice would wait for its reader
+    QCursor.setPos(QGuiApplication.primaryScreen().geometry().bottomRight())
     made = QMainWindow()
     qtbot.addWidget(made)
     body = QWidget()
