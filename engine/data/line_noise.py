@@ -40,7 +40,8 @@ class LineNoise:
     @property
     def words(self) -> str:
         if self.photons:
-            return f"as of {sum(self.photons) / len(self.photons):.3g} photons per ray in air"
+            mean = float(f"{sum(self.photons) / len(self.photons):.2g}")
+            return f"about {mean:,.0f} photons per ray in air"
         return f"SD {self.sd:.3g} of a line integral" if self.sd else "not known"
 
     def of(self, y: Tensor, scale: float, weighted: bool) -> tuple[Tensor | float, Tensor | None]:
