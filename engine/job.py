@@ -26,7 +26,7 @@ from engine.device import choose_device
 from engine.errors import RequestError
 from engine.numbers import numbers_in
 from engine.priors.air import with_air
-from engine.priors.catalogue import load_prior
+from engine.priors.catalogue import bundled, load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
 from engine.priors.support import with_support
@@ -100,8 +100,13 @@ def as_it_meant(job: Job, record: RunRecord) -> Job:
     settings = find_solver(job.solver).settings_class.recorded(job.settings)
     measured = record.input.get("kind") in ("sinogram", "kspace")
     older = str(record.versions.get("dualscope")).startswith("0.1.")
+    used = (record.prior or {}).get("name")
+    # 'auto' is the best there is today; the record's run had the best of its day
+    prior = str(used) if job.prior == "auto" and used in bundled() else job.prior
     scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
-    return dataclasses.replace(job, settings=settings, acquisition=scan | job.acquisition)
+    return dataclasses.replace(
+        job, prior=prior, settings=settings, acquisition=scan | job.acquisition
+    )
 
 
 @dataclass

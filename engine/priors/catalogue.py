@@ -13,7 +13,7 @@ from engine.priors.tv import TVPrior
 
 ANALYTIC = ("tv", "gaussian")
 # The trained prior that 'auto' takes, when it is there.
-BEST = {"CT": "ct-small", "MR": "mr-small"}
+BEST = {"CT": "ct-small", "MR": "mr-base"}
 KINDS = {"CT": "hu", "MR": "mr"}
 # Networks for one scan, which denoise nothing: 'auto' of --solver supervised, and no other's.
 SUPERVISED = {"CT": "svct20-unet"}

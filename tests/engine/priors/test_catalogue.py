@@ -10,7 +10,7 @@ from engine.errors import RequestError
 from engine.priors import catalogue
 from engine.priors.catalogue import SUPERVISED, bundled, find_prior, list_priors, load_prior
 
-LARGEST_BYTES = 12_000_000
+LARGEST_BYTES = 24_000_000
 
 
 @pytest.mark.parametrize("modality", ["CT", "MR"])

@@ -185,8 +185,9 @@ def test_the_bundled_ct_prior_knows_a_chest_but_no_checkerboard():
     assert float(excess(prior, checkerboard())) > 0
 
 
-def test_the_bundled_mr_prior_knows_a_brain_but_no_checkerboard():
-    prior = load_prior("mr-small", "MR")
+@pytest.mark.parametrize("name", ["mr-small", "mr-base"])
+def test_the_bundled_mr_prior_knows_a_brain_but_no_checkerboard(name):
+    prior = load_prior(name, "MR")
     brain = torch.view_as_real(torch.from_numpy(brain_mr(3, 256).image).to(torch.complex64))
     brain = brain.permute(2, 0, 1)[None]
     assert float(excess(prior, brain)) <= 0
@@ -243,6 +244,6 @@ def test_priors_are_calibrated_from_the_command_line(tmp_path, capsys):
 
 
 def test_the_levels_are_those_that_the_bundled_priors_were_measured_at():
-    for name, modality in (("ct-small", "CT"), ("mr-small", "MR")):
+    for name, modality in (("ct-small", "CT"), ("mr-small", "MR"), ("mr-base", "MR")):
         info = load_prior(name, modality).info
         assert tuple(info.details["familiarity"]["levels"]) == LEVELS
