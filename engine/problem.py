@@ -27,6 +27,8 @@ class Problem:
     modality: str  # 'CT' or 'MR'
     noise_sigma: Tensor | float = 0.0  # SD of the noise in `measurement`; [B, 1, 1, 1] if many
     noise_origin: str = ""  # how the noise is known: given, measured, estimated, simulated
+    # how exactly the operator describes the scan, as a share of ||A||^2 in squared residuals
+    model_error: float = 2.5e-8
     weights: Tensor | None = None  # statistical weights W, the shape of `measurement`
     reference: Tensor | None = None
     pixel_mm: tuple[float, float] | None = None  # (row, column) spacing

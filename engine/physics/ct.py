@@ -44,7 +44,6 @@ class CTOperator(Operator):
 
     geometry: CTGeometry
     part = "view"
-    model_error = 2e-5  # pixels: with it 20 views of a finer grid are reconstructed best
 
     def __init__(
         self,

@@ -29,7 +29,6 @@ class Operator(ABC):
     part, part_axis : what a measurement consists of, and along which of its axes
     is_scan : whether it measures as a scanner does; a blurred image is none
     inverse_is_stable : A^+ amplifies noise by little, so that it may be applied exactly
-    model_error : how exactly it describes a scan, as a share of ||A||^2 in squared residuals
     is_projection : its singular values are 0 and 1
     """
 
@@ -41,7 +40,6 @@ class Operator(ABC):
     is_scan: bool = True
     inverse_is_stable: bool = False
     is_projection: bool = False
-    model_error: float = 2.5e-8
     _norm: float | None = None
 
     @abstractmethod
@@ -120,7 +118,7 @@ class WrappedOperator(Operator):
 
     FORWARDED = (
         *("image_shape", "measurement_shape", "geometry", "part", "part_axis"),
-        *("is_scan", "inverse_is_stable", "is_projection", "model_error"),
+        *("is_scan", "inverse_is_stable", "is_projection"),
     )
 
     def __init__(self, operator: Operator) -> None:

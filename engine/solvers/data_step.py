@@ -24,7 +24,7 @@ from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circ
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
 # limited-angle setting (1e-5 with the published code's adjoint) amounts to. Without a noise level
-# it is the operator's model error: pixels are no exact picture of what was scanned.
+# it is the scan's model error: pixels are no exact picture of what was measured.
 AUTO_RHO_SHARE = 2.5e-8
 
 # The discrepancy rule: while an image's reduced chi^2 is below NOISE_MET it fits the noise, and the
@@ -65,7 +65,7 @@ class DataStepSettings(Settings):
     model_error: float | None = setting(
         None,
         "With the automatic rule and no noise level: how exactly the measurement is described, as "
-        "a share of ||A||^2 in W. Without a number the operator's own.",
+        "a share of ||A||^2 in W. Without a number that of the scan.",
         low=0,
         high=1,
         before=AUTO_RHO_SHARE,
@@ -159,7 +159,7 @@ class DataStep:
         automatic = settings.rho is None and settings.rho_over_sigma2 is None
         noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
         own = settings.model_error
-        share = problem.operator.model_error if own is None else own
+        share = problem.model_error if own is None else own
         noise = torch.as_tensor(problem.noise_sigma, dtype=torch.float64)
         # per slice, whatever is beside it
         self.share = torch.where(

@@ -24,7 +24,6 @@ class PluginOperator(Operator):
     geometry: CTGeometry
     backend: str
     projector: str
-    model_error = 2e-5
     part = "view"
 
     def __init__(

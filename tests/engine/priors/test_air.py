@@ -13,7 +13,6 @@ from engine.priors.tv import TVPrior
 from engine.run import Run
 from engine.simulate import simulate
 from engine.solvers.catalogue import find_solver
-from engine.solvers.data_step import AUTO_RHO_SHARE
 
 UNITS = IntensityMap("hu", 800.0)
 
@@ -43,9 +42,7 @@ def problem():
 
 def reconstruct(problem, prior):
     solver = find_solver("dc-pnpdp")
-    run = Run(
-        problem, solver, solver.settings_class(nfe=12, model_error=AUTO_RHO_SHARE), prior, seed=0
-    )
+    run = Run(problem, solver, solver.settings_class(nfe=12), prior, seed=0)
     list(run)
     return problem.physical(run.image)[0, 0]
 
