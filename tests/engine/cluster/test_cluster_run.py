@@ -27,7 +27,7 @@ def plan(tmp_path):
 def long_plan(tmp_path):
     """Slices that take a while."""
     stack = small_stack(tmp_path / "in.npy", count=6)
-    return plan_of(small_job(stack, settings={"nfe": 16}), batch=1)
+    return plan_of(small_job(stack, settings={"nfe": 60}), batch=1)
 
 
 def compute(path, plan, where, control=None, watch=None):
