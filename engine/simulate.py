@@ -33,7 +33,7 @@ from engine.random import MEASUREMENT, make_generator
 
 # Pixels are no exact picture of what a finer grid holds: with this share DC-PnPDP reconstructs 20
 # views of one best. On the reconstruction's own grid there is next to no such error.
-FINE_MODEL_ERROR, AUTO_MODEL_ERROR = 2e-5, 2.5e-8
+FINE_MODEL_ERROR = 2e-5
 
 
 def simulate(
@@ -77,7 +77,7 @@ def simulate_ct(
     noise_sigma: Tensor | float = 0.0
     weights = None
     provenance: dict[str, object] = {"simulated": True}
-    model_error = AUTO_MODEL_ERROR
+    model_error = Problem.model_error
     if acquisition.fine_grid > 1:
         fine, images = finer(source, acquisition.fine_grid)
         reference, lengths = intensity.to_normalised(images), operator.ray_lengths()

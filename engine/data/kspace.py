@@ -16,7 +16,7 @@ from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
 from engine.data.kspace_grid import Kspace, Plane, is_complete, measured_lines, one_sided
 from engine.data.kspace_maps import SliceMaps, check_maps, maps_of
-from engine.data.kspace_noise import GIVEN, NOISE_FREE, SliceNoise, noise_of, report_noise
+from engine.data.kspace_noise import SCANNED, SliceNoise, noise_of, settle_noise
 from engine.data.kspace_scale import FirstImage, sense_image, weighted_image
 from engine.data.kspace_slice import KspaceSlice
 from engine.errors import RequestError
@@ -138,7 +138,7 @@ class KspaceDataset(Dataset):
         complete = is_complete(sampled)
         self._say_partial(sampled)
         mask = self._kept(sampled, complete, acquisition, seed)
-        noises = [noise_of(part, self.noise_sigma, "noise scans of the file") for part in parts]
+        noises = [noise_of(part, self.noise_sigma, SCANNED) for part in parts]
         if asked.noise == "none":  # coils stay as they are, too
             noises = [replace(noise, whitening=None) for noise in noises]
         parts = [
@@ -152,7 +152,7 @@ class KspaceDataset(Dataset):
             reference = scan.operator(given(sampled)).pseudo_inverse(to_channels(scan.kspace))
         first = self._first_image(scan, operator, mask)
         scale, scale_from = self._scale(first, reference)
-        noise_sigma, noise_origin = self._noise(asked, noises, scan, scale)
+        noise_sigma, noise_origin = settle_noise(self, asked, noises, scan.noise, scale)
         return Problem(
             operator=operator,
             measurement=to_channels(scan.kspace * mask.to_tensor()) / scale,
@@ -339,21 +339,6 @@ class KspaceDataset(Dataset):
         scale = mr_scale(images)
         self.say("MR scale", f"{scale:.4g} (0.99 quantile of the magnitude)", source)
         return scale, source
-
-    def _noise(
-        self, asked: MRIAcquisition, noises: list[SliceNoise], scan: _Scan, scale: float
-    ) -> tuple[Tensor | float, str]:
-        """SD per component in units of ``scale``, and its origin; both are said and checked."""
-        if asked.kspace_noise > 0:
-            self.say("noise", f"SD {asked.kspace_noise:.3g} of the MR scale", GIVEN)
-            self.check("noise", "good", "The noise level was given.")
-            return asked.kspace_noise, GIVEN
-        if asked.noise == "none" and self.noise_sigma == 0:
-            self.say("noise", "none", NOISE_FREE)
-            return 0.0, NOISE_FREE
-        origin = report_noise(self, noises, scan.noise, scale)
-        sd = scan.noise / scale
-        return float(sd[0]) if len(sd) == 1 else sd, origin
 
     def _warn_off_centre(self, number: int, kspace: Kspace) -> None:
         power = np.square(np.abs(kspace)).sum(axis=0)

@@ -8,11 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.acquisition import MRIAcquisition
 from engine.data.dataset import Dataset
 from engine.data.kspace_slice import KspaceSlice
 from engine.physics.prewhitening import correlation_spread, is_white, whitening_of
 from engine.physics.thermal_noise import thermal_noise
 
+SCANNED = "noise scans of the file"
 NOT_KNOWN = "not known"
 GIVEN = "given"
 NOISE_FREE = "taken for noise-free, as asked"
@@ -42,6 +44,10 @@ class SliceNoise:
     whitening: NDArray | None = None
     at_most: bool = False
     bound: float | None = None
+
+    @property
+    def scanned(self) -> bool:
+        return self.origin == SCANNED
 
     @property
     def is_impossible(self) -> bool:
@@ -74,6 +80,25 @@ def noise_of(part: KspaceSlice, scanned_sd: float, scanned_origin: str) -> Slice
     mixed = np.asarray(whitening.matrix @ found.samples)
     sd = type(found)(mixed, found.place).sigma
     return SliceNoise(sd, origin, whitening.matrix)
+
+
+def settle_noise(
+    dataset: Dataset, asked: MRIAcquisition, noises: list[SliceNoise], sd: Tensor, scale: float
+) -> tuple[Tensor | float, str]:
+    """SD per component in units of ``scale``, and its origin; both are said and checked.
+
+    What was given comes first, then what was found (``sd``), unless the scan is to be taken for
+    noise-free; noise scans of the file are believed even then.
+    """
+    if asked.kspace_noise > 0:
+        dataset.say("noise", f"SD {asked.kspace_noise:.3g} of the MR scale", GIVEN)
+        dataset.check("noise", "good", "The noise level was given.")
+        return asked.kspace_noise, GIVEN
+    if asked.noise == "none" and not any(noise.scanned for noise in noises):
+        dataset.say("noise", "none", NOISE_FREE)
+        return 0.0, NOISE_FREE
+    origin = report_noise(dataset, noises, sd, scale)
+    return (float(sd[0]) if len(sd) == 1 else sd) / scale, origin
 
 
 def report_noise(dataset: Dataset, noises: list[SliceNoise], sd: Tensor, scale: float) -> str:

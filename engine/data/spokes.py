@@ -16,7 +16,7 @@ from torch import Tensor
 from engine.acquisition import MRIAcquisition
 from engine.data.dataset import Dataset
 from engine.data.input_options import InputOptions
-from engine.data.kspace_noise import GIVEN, NOISE_FREE, NOT_KNOWN, PURE, SliceNoise, report_noise
+from engine.data.kspace_noise import NOT_KNOWN, PURE, SCANNED, SliceNoise, settle_noise
 from engine.data.trajectory import Trajectory
 from engine.errors import RequestError
 from engine.physics.fourier import centred_fft2, to_channels
@@ -136,7 +136,8 @@ class SpokesDataset(Dataset):
             whole = NonCartesianMRI(full.positions, shape, maps)
             reference = _complete_image(whole, to_channels(samples))
         scale, scale_from = self._scale(operator, y, reference)
-        noise_sigma, noise_origin = self._noise(asked, noises, scale)
+        sd = torch.tensor([one.sd or 0.0 for one in noises]).view(-1, 1, 1, 1)
+        noise_sigma, noise_origin = settle_noise(self, asked, noises, sd, scale)
         return Problem(
             operator=operator,
             measurement=y / scale,
@@ -205,7 +206,7 @@ class SpokesDataset(Dataset):
         found = outer_noise(flat, part.trajectory.radius.ravel())
         if self.noise_sigma > 0:
             bound = None if found is None else found.sigma
-            return SliceNoise(self.noise_sigma, "noise scans of the file", bound=bound)
+            return SliceNoise(self.noise_sigma, SCANNED, bound=bound)
         if found is None:
             return SliceNoise(None, NOT_KNOWN)
         at_most = found.sigma > 0 and found.purity < PURE
@@ -260,20 +261,6 @@ class SpokesDataset(Dataset):
         scale = mr_scale(operator.pseudo_inverse(y) if reference is None else reference)
         self.say("MR scale", f"{scale:.4g} (0.99 quantile of the magnitude)", source)
         return scale, source
-
-    def _noise(
-        self, asked: MRIAcquisition, noises: list[SliceNoise], scale: float
-    ) -> tuple[Tensor | float, str]:
-        """SD per component in units of ``scale``, and its origin; both are said and checked."""
-        if asked.kspace_noise > 0:
-            self.say("noise", f"SD {asked.kspace_noise:.3g} of the MR scale", GIVEN)
-            self.check("noise", "good", "The noise level was given.")
-            return asked.kspace_noise, GIVEN
-        if asked.noise == "none" and self.noise_sigma == 0:
-            self.say("noise", "none", NOISE_FREE)
-            return 0.0, NOISE_FREE
-        sd = torch.tensor([one.sd or 0.0 for one in noises]).view(-1, 1, 1, 1)
-        return sd / scale, report_noise(self, noises, sd, scale)
 
     def _check_echo(self, part: SpokesSlice) -> None:
         """The strongest samples lie at the centre of k-space, unless delays or units are wrong."""
