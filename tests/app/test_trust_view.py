@@ -1,5 +1,6 @@
 """Where is it guessing? In the real window with the real engine, on a tiny image."""
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -126,8 +127,11 @@ def test_maps_have_colour_bars_and_move_with_the_images(bench, run, page):
 
 
 def test_stopping_the_spread_keeps_the_seeds_that_are_done(page, monkeypatch):
-    # a fast machine has a settled map before the click arrives
-    monkeypatch.setattr("engine.trust.spread.LEAST_SEEDS", 41)
+    def unsettled(spread, below=None):
+        time.sleep(0.1)  # or a fast machine is done before the click arrives
+        return False
+
+    monkeypatch.setattr("engine.trust.spread.Spread.settled", unsettled)
     page.seeds.setValue(40)
     page.presenter.stepped.connect(stop_at_three := stopper(page, "Seed 3 of 40"))
     spread = ask(page, SPREAD)
