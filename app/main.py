@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
     from app.window import MainWindow
@@ -57,7 +57,7 @@ def run(text: str | None) -> int:
     from app.tasks import Tasks
     from app.theme import Theme
     from app.window import MainWindow
-    from engine.paths import state_folder
+    from engine.files.folders import state_folder
 
     app = QApplication.instance() or QApplication(sys.argv[:1])
     assert isinstance(app, QApplication)

@@ -14,7 +14,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from engine.errors import DualscopeError, told, unforeseen
+from engine.spec.errors import DualscopeError, told, unforeseen
 
 Done = Callable[[Any], None]
 Failed = Callable[[str, str], None]

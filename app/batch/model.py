@@ -40,8 +40,8 @@ class Offers:
 
 def load_offers() -> Offers:
     """All experiments, and the priors of both modalities."""
-    from engine.experiments.catalogue import EXPERIMENTS
     from engine.priors.catalogue import list_priors
+    from engine.workflows.experiments.catalogue import EXPERIMENTS
 
     return Offers(
         tuple(Offer(one.name, one.question, one.count) for one in EXPERIMENTS.values()),

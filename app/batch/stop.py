@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.run import RunControl
+    from engine.runs.run import RunControl
 
 
 class Stop:

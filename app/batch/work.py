@@ -10,15 +10,15 @@ from pathlib import Path
 from app.batch.model import STEP, TABLE, BatchRequest, Begun, Ended, Step, Table
 from app.batch.stop import Stop
 from app.runs.mailbox import Mailbox
-from engine.experiments.catalogue import find_experiment
-from engine.experiments.definition import Experiment
-from engine.experiments.pace import Pace
-from engine.experiments.plan import Case
-from engine.experiments.request import Request
-from engine.experiments.runner import open_runner
-from engine.experiments.store import Row
-from engine.experiments.summary import cell, columns, summarise
-from engine.run import RunControl
+from engine.runs.run import RunControl
+from engine.workflows.experiments.catalogue import find_experiment
+from engine.workflows.experiments.definition import Experiment
+from engine.workflows.experiments.pace import Pace
+from engine.workflows.experiments.plan import Case
+from engine.workflows.experiments.request import Request
+from engine.workflows.experiments.runner import open_runner
+from engine.workflows.experiments.store import Row
+from engine.workflows.experiments.summary import cell, columns, summarise
 
 WORDED = ("scan", "method", "failed")
 

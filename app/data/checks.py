@@ -13,7 +13,7 @@ from app.forms.rows import SentenceLabel
 from app.layouts import empty_layout
 from app.theme import VERDICTS, is_dark
 from app.tips import plain_tip
-from engine.data.input_options import InputOptions
+from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Fact

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.data.readers.dicom_magic import is_dicom
-from engine.errors import RequestError
+from engine.data.readers.dicom.magic import is_dicom
+from engine.spec.errors import RequestError
 
 ONE = "Drop one file, one folder, or the DICOM files of one folder."
 # Files that only describe or complete the one beside them.

@@ -16,11 +16,11 @@ from app.data.presenter import DataPresenter
 from app.forms.geometry_dialog import GeometryDialog, Offer
 from app.forms.labels import on_screen
 from app.tasks import Tasks
-from engine.data.input_options import InputOptions
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
-    from engine.data.sinogram import SinogramDataset
+    from engine.data.sinogram.dataset import SinogramDataset
 
 NAMES = tuple(InputOptions.__dataclass_fields__)
 MAKING = "Making the preview …"
@@ -134,7 +134,7 @@ class GeometryFlow(QObject):
 
 def _preview(text: str, options: dict[str, Any]) -> tuple[SinogramDataset | None, np.ndarray]:
     """The file read with these options, and its middle slice."""
-    from engine.data.sinogram import SinogramDataset
+    from engine.data.sinogram.dataset import SinogramDataset
     from engine.data.source import open_input
 
     dataset = open_input(text, InputOptions.from_dict(options))
@@ -144,7 +144,7 @@ def _preview(text: str, options: dict[str, Any]) -> tuple[SinogramDataset | None
 
 def _check(dataset: SinogramDataset) -> tuple[list[Offer], str]:
     """The geometry check's proposals, best first, and what it cannot tell."""
-    from engine.data.geometry_check import cannot_tell
+    from engine.data.sinogram.geometry_check import cannot_tell
 
     offers = []
     for proposal in dataset.check_geometry():

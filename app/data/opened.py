@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Dataset, Fact, Placement
-    from engine.data.readers.dicom_series import Series
-    from engine.data.trajectory import Trajectory
+    from engine.data.kspace.trajectory import Trajectory
+    from engine.data.readers.dicom.series import Series
 
 KIND_WORDS = {"image": "image", "sinogram": "sinogram", "kspace": "k-space"}
 

@@ -23,14 +23,14 @@ from app.data.opened import (
 )
 from app.data.patient import patient_lines, window_of
 from app.forms.labels import text_of
-from engine.errors import DescriptionNeeded, RequestError
+from engine.spec.errors import DescriptionNeeded, RequestError
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset, Fact
-    from engine.data.input_options import InputOptions
-    from engine.data.kspace import KspaceDataset
-    from engine.data.readers.dicom_series import Series
-    from engine.data.sinogram import SinogramDataset
+    from engine.data.kspace.dataset import KspaceDataset
+    from engine.data.readers.dicom.series import Series
+    from engine.data.sinogram.dataset import SinogramDataset
+    from engine.spec.input_options import InputOptions
 
 DEMO = "demo:"
 DEMO_NAMES = {"CT": "CT demo", "MR": "MRI demo"}
@@ -49,7 +49,7 @@ def open_data(
 
     ``found`` are the series of the same folder when they are known already.
     """
-    from engine.data.input_options import InputOptions
+    from engine.spec.input_options import InputOptions
 
     options = dict(options or {})
     asked = InputOptions.from_dict(options)
@@ -102,7 +102,7 @@ def try_open(
 
 
 def _is_geometry(error: DescriptionNeeded) -> bool:
-    from engine.data.scan_geometry import GeometryNeeded
+    from engine.data.sinogram.scan_geometry import GeometryNeeded
 
     return isinstance(error, GeometryNeeded)
 
@@ -118,8 +118,8 @@ def simulated_sinogram(
     """What would be measured of a CT image, ``[views, detectors]``; None for other data."""
     if opened.kind != "image" or opened.modality != "CT":
         return None
-    from engine.acquisition import CTAcquisition
-    from engine.data.scan_picture import scan_picture
+    from engine.data.sinogram.scan_picture import scan_picture
+    from engine.spec.acquisition import CTAcquisition
 
     pixel = opened.pixel_mm[1] if opened.pixel_mm else 1.0
     settings = CTAcquisition.from_dict(acquisition)
@@ -137,13 +137,18 @@ def _open(
 ) -> tuple[Dataset, Sequence[Series] | None, list[str]]:
     """The dataset, the series beside it, and what to say about their choice."""
     from engine.data.dataset import ImageDataset
-    from engine.data.shrink import shrunk
+    from engine.data.images.shrink import shrunk
     from engine.data.source import find_reader, open_input
 
     path = Path(text)
     if text.startswith(DEMO) or not path.exists():
         return open_input(text, options), None, []
-    from engine.data.readers.dicom import choose_series, find_series, holds_projections, open_dicom
+    from engine.data.readers.dicom.reader import (
+        choose_series,
+        find_series,
+        holds_projections,
+        open_dicom,
+    )
 
     if find_reader(path) is not open_dicom or holds_projections(path, options):
         return open_input(text, options), None, []
@@ -172,7 +177,7 @@ def _series_items(
     if found is None:
         label = f"{dataset.modality} {KIND_WORDS[dataset.kind]}, {_slices(dataset.count)}"
         return (SeriesItem(1, "", label, dataset.count, dataset.modality, chosen=True),)
-    from engine.data.readers.dicom import choose_series
+    from engine.data.readers.dicom.reader import choose_series
 
     chosen = choose_series(Path(), found, wanted)[0]
     uids = [series.key for series in found]
@@ -248,8 +253,8 @@ def _header(dataset: Dataset) -> Any:
 def _views_of(dataset: Dataset) -> MeasuredViews | None:
     if dataset.kind != "sinogram":
         return None
-    from engine.acquisition import CTAcquisition
-    from engine.data.view_selection import measured_arc
+    from engine.data.sinogram.view_selection import measured_arc
+    from engine.spec.acquisition import CTAcquisition
 
     sinogram: SinogramDataset = dataset  # type: ignore[assignment]
     geometry = sinogram.geometry
@@ -277,7 +282,7 @@ def _rounded(photons: float) -> str:
 def _lines_of(dataset: Dataset) -> MeasuredLines | None:
     if dataset.kind != "kspace":
         return None
-    from engine.data.spokes import SpokesDataset
+    from engine.data.kspace.spokes import SpokesDataset
 
     if isinstance(dataset, SpokesDataset):
         paths = dataset.read_slice(dataset.count // 2).trajectory
@@ -291,7 +296,7 @@ def _lines_of(dataset: Dataset) -> MeasuredLines | None:
 
 def _kspace_noise(dataset: Dataset) -> str:
     """Known when a slice becomes a problem, which says its maps and its scale, too."""
-    from engine.priors.prior import IntensityMap
+    from engine.physics.units import IntensityMap
 
     try:
         problem = dataset.problem([dataset.count // 2], {}, IntensityMap("mr"), 0)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from engine.data.quiet import quiet
+from engine.data.silence_pydicom import quiet
 
 
 def patient_lines(header: Any) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from app.data.recent import RecentFiles
 from app.data.thumbnails import thumbnail_of_series
 from app.forms.labels import on_screen
 from app.tasks import Tasks
-from engine.data.input_options import InputOptions
+from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check

@@ -12,9 +12,9 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.tasks import Tasks
-from engine.data.atomic import write_bytes_atomic
-from engine.errors import DualscopeError
-from engine.paths import config_folder
+from engine.files.atomic import write_bytes_atomic
+from engine.files.folders import config_folder
+from engine.spec.errors import DualscopeError
 
 MOST = 12
 FORMAT = "dualscope-recent-1"

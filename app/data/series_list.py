@@ -20,7 +20,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QSizePolicy, QWidget
 from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
 from app.tips import plain_tip
-from engine.data.input_options import InputOptions
+from engine.spec.input_options import InputOptions
 
 Index = QModelIndex | QPersistentModelIndex
 ICON_PX = 48

@@ -26,8 +26,8 @@ def thumbnail_of_series(
     """The middle slice of a series in the list; None when there is none to show."""
     if opened.found is None:
         return thumbnail(opened, opened.middle, side)
-    from engine.data.readers.dicom import read_full_header
-    from engine.data.readers.dicom_pixels import read_slice
+    from engine.data.readers.dicom.pixels import read_slice
+    from engine.data.readers.dicom.reader import read_full_header
 
     series = opened.found[item.number - 1]
     if not series.slices:
@@ -41,9 +41,9 @@ def to_bytes(
     values: NDArray, modality: str, window: tuple[float, float] | None, side: int
 ) -> NDArray[np.uint8]:
     """CT through ``window`` or the usual one; MR, which has no scale, over its own range."""
-    from engine.data.scan_picture import block_mean
-    from engine.data.writers.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
-    from engine.numbers import beyond_bodies
+    from engine.data.sinogram.scan_picture import block_mean
+    from engine.export.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+    from engine.spec.numbers import beyond_bodies
 
     small = block_mean(values, math.ceil(max(values.shape) / side))
     finite = small[np.isfinite(small)]

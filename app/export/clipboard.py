@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.images.pane import ImagePane
 from app.tasks import Done, Failed, Tasks
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 
 
 def copy_image(image: QImage) -> None:
@@ -65,7 +65,7 @@ def save_picture(
     """Write a PNG off the GUI thread, beside and then renamed; ``done`` gets the path."""
 
     def work() -> Path:
-        from engine.data.atomic import write_bytes_atomic
+        from engine.files.atomic import write_bytes_atomic
 
         write_bytes_atomic(path, png_bytes(image))
         return path

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from app.export.formats import files_of, is_series
 from app.export.staging import check_free, staging
 from app.runs.store import differing
-from engine.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
-    from engine.data.writers import Result
-    from engine.data.writers.dicom_deidentify import UidMap
-    from engine.rebuild import Rebuilder, Rebuilt
-    from engine.run import Run
+    from engine.export import Result
+    from engine.export.dicom_deidentify import UidMap
+    from engine.runs.reopen import Rebuilder, Rebuilt
+    from engine.runs.run import Run
 
 Window = tuple[float, float]
 IMAGE_ONLY = (".npy", ".png", ".tif", ".tiff")  # need nothing but the image and its unit
@@ -76,8 +76,8 @@ def export_runs(
     _check_folders([path for run in runs for path in run.outputs])
     for run in runs:
         check_free(list(run.outputs), overwrite)
-    from engine.data.writers.dicom_deidentify import UidMap
-    from engine.rebuild import Rebuilder
+    from engine.export.dicom_deidentify import UidMap
+    from engine.runs.reopen import Rebuilder
 
     notes: list[str] = []
     rebuilder, uids = Rebuilder(), UidMap()  # one map: de-identified series stay one study
@@ -117,8 +117,8 @@ def export_report(
     """One HTML page about runs of one measurement."""
     _check_folders([path])
     check_free([path], overwrite)
-    from engine.data.writers.report import write_report
-    from engine.rebuild import Rebuilder
+    from engine.export.report import write_report
+    from engine.runs.reopen import Rebuilder
 
     rebuilder, first, named = Rebuilder(), None, list[tuple[str, "Run"]]()
     for number, run in enumerate(runs):
@@ -157,8 +157,8 @@ def _check_folders(paths: Sequence[Path]) -> None:
 def _result(
     rebuilder: Rebuilder, run: RunExport, window: Window | None, deidentify: bool
 ) -> Result:
-    from engine.data.writers import Result
-    from engine.rebuild import image_alone, only
+    from engine.export import Result
+    from engine.runs.reopen import image_alone, only
 
     dataset = None
     if alone := image_alone(run.record_path, run.job):
@@ -201,7 +201,7 @@ def write_staged(
     room: float = 0.0,
 ) -> list[str]:
     """Write what is to become ``final``; ``room`` is how much of the share its slices take."""
-    from engine.data.writers import dicom, write_outputs
+    from engine.export import dicom, write_outputs
 
     count = len(result.problem.slices)
 
@@ -220,7 +220,7 @@ def write_staged(
 
 
 def _one(result: Result, index: int) -> Result:
-    from engine.rebuild import only
+    from engine.runs.reopen import only
 
     image = result.image[index : index + 1]
     return dataclasses.replace(result, problem=only(result.problem, index), image=image)
@@ -228,7 +228,7 @@ def _one(result: Result, index: int) -> Result:
 
 def _finished_run(rebuilt: Rebuilt, first: Rebuilt) -> Run:
     """As the report wants it: in the units of the first run's prior, and at its end."""
-    from engine.job import make_run
+    from engine.runs.prepare import make_run
 
     run = make_run(rebuilt.prepared)
     theirs, ours = rebuilt.prepared.problem.intensity, first.prepared.problem.intensity

@@ -13,7 +13,7 @@ from app.export.exporting import RunExport, Window, report_fault
 from app.export.formats import BY_KEY, FORMATS, REPORT, files_of, name_fault, output_of
 from app.export.staging import foreign, occupied
 from app.runs.store import RunEntry, differing
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 CURRENT, VISIBLE, REPORT_OF_VISIBLE = "current", "visible", "report"
 WHAT: Final = (CURRENT, VISIBLE, REPORT_OF_VISIBLE)

@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.export.formats import is_series
-from engine.data.file_lock import ROOM_LOCK, abandoned, lock_file
-from engine.errors import DualscopeError, RequestError
+from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
+from engine.spec.errors import DualscopeError, RequestError
 
 
 class Staging:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from app.batch.model import Table
-from engine.preset_store import Preset
+from engine.files.presets import Preset
 
 # Words and a sign for each state of an input, so that neither colour nor sign stands alone.
 SIGNS: Final = {

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from app.folder.model import FolderAsk, Now
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
-from engine.preset_store import Preset, PresetStore
+from engine.files.presets import Preset, PresetStore
 
 WIDTH_PX: Final = 340
 MODALITIES: Final = {"CT": "CT", "MR": "MRI"}

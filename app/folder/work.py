@@ -11,11 +11,11 @@ from app.batch.model import STEP, TABLE, Ended, Step, on_screen
 from app.batch.stop import Stop
 from app.folder.model import ON_SCREEN, SIGNS, STATUS_COLUMN, FolderAsk, FolderTable
 from app.runs.mailbox import Mailbox
-from engine.folder.request import SETTLE_SECONDS, FolderRequest
-from engine.folder.runner import FolderRunner
-from engine.folder.table import DONE, FAILED, HEADINGS, LEFT_OUT, WORDED, Row, cells
-from engine.job import Job
-from engine.run import RunControl
+from engine.runs.run import RunControl
+from engine.spec.job import Job
+from engine.workflows.folder.request import SETTLE_SECONDS, FolderRequest
+from engine.workflows.folder.runner import FolderRunner
+from engine.workflows.folder.table import DONE, FAILED, HEADINGS, LEFT_OUT, WORDED, Row, cells
 
 WATCHING = "Watching the folder …"
 

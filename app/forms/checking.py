@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.forms.labels import on_screen
-from engine.errors import RequestError
-from engine.settings import Settings, option_name, parse_value, value_type
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, option_name, parse_value, value_type
 
 Check = Callable[[dict[str, Any]], object]  # raises RequestError
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from engine.errors import RequestError
-from engine.paths import RESOURCES
-from engine.settings import Settings
+from engine.files.folders import RESOURCES
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Choices:
 
 def load_choices() -> Choices:
     """Everything the solver panel offers; slow the first time."""
-    from engine.device import available_devices
+    from engine.physics.device import available_devices
     from engine.priors.catalogue import list_priors
     from engine.solvers.catalogue import SOLVERS
 

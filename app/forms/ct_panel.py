@@ -14,8 +14,8 @@ from app.forms.dial import PolarDial
 from app.forms.form import Rule, SettingsForm, excludes, only_if_given, only_with
 from app.forms.history import History
 from app.forms.strip import SinogramStrip
-from engine.acquisition import CTAcquisition
-from engine.data.view_selection import select_views
+from engine.data.sinogram.view_selection import select_views
+from engine.spec.acquisition import CTAcquisition
 
 __all__ = ["CTPanel", "PolarDial", "SinogramStrip"]
 

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 from app.forms.checking import Wrong, read
 from app.forms.labels import AUTOMATIC, choice_of, text_of, unit_of
 from app.theme import tabular
-from engine.settings import Settings, value_type
+from engine.spec.settings import Settings, value_type
 
 WRONG_COLOUR = "#D55E00"
 LONGEST_NUMBER = 24  # characters: no setting needs more, and huge integers stay out

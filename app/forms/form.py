@@ -16,7 +16,7 @@ from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
 from app.forms.labels import blank_of, label_of
 from app.forms.rows import FieldRow, SentenceLabel
-from engine.settings import Settings, value_type
+from engine.spec.settings import Settings, value_type
 
 __all__ = ["Rule", "SettingsForm", "excludes", "only_if_given", "only_with"]
 

@@ -24,7 +24,7 @@ from app.forms.form import SettingsForm, excludes, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
 from app.layouts import empty_layout
-from engine.data.input_options import InputOptions
+from engine.spec.input_options import InputOptions
 
 PAUSE_MS = 300  # after the last letter, before a preview is asked for
 FAN = ("scan_source_origin_mm", "scan_source_detector_mm")

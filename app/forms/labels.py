@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from engine.settings import option_name
+from engine.spec.settings import option_name
 
 AUTOMATIC = "automatic"
 

@@ -15,11 +15,11 @@ from app.forms.history import History
 from app.forms.mask_picture import MaskPicture
 from app.forms.rows import SentenceLabel
 from app.theme import tabular
-from engine.acquisition import MRIAcquisition
-from engine.errors import RequestError
+from engine.spec.acquisition import MRIAcquisition
+from engine.spec.errors import RequestError
 
 if TYPE_CHECKING:
-    from engine.data.trajectory import Trajectory
+    from engine.data.kspace.trajectory import Trajectory
 
 BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
 THINNING = ("acceleration", "mask", "acs_lines")

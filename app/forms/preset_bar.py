@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, 
 
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
-from engine.errors import DualscopeError, RequestError
-from engine.preset_store import LONGEST_NAME, Preset, PresetStore, checked_name
+from engine.files.presets import LONGEST_NAME, Preset, PresetStore, checked_name
+from engine.spec.errors import DualscopeError, RequestError
 
 HELP = "Put the values of a preset into the fields; nothing runs."
 

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.forms.choices import prior_card
 from app.forms.fields import CalmCombo
 from app.tips import plain_tip
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 OTHER = "other file…"
 HELP = "The denoiser that says what images look like; auto takes the best."

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QMenu, QSizePolicy, QWidget
 
 from app.forms.fields import FieldEditor, TextLine, make_editor
 from app.forms.labels import AUTOMATIC, blank_of, choice_of, label_of, text_of, unit_of
-from engine.settings import Settings
+from engine.spec.settings import Settings
 
 WIDEST = "counter-clockwise"  # of all choices: all editors of a form are as wide as this one
 

@@ -13,8 +13,8 @@ from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
 from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
-from engine.preset_store import Preset
-from engine.settings import Settings, setting
+from engine.files.presets import Preset
+from engine.spec.settings import Settings, setting
 
 BOTH = ("dc-pnpdp", "diffpir")
 SH_ONLY = "Only with homogenized noise injection (sh)."

@@ -16,7 +16,7 @@ from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
 from app.forms.solver_model import BOTH, RULES, RunSettings, SolverModel
-from engine.preset_store import Preset, PresetStore
+from engine.files.presets import Preset, PresetStore
 
 BASIC = (
     *("nfe", "rho", "rho_over_sigma2", "cg_iterations", "sigma_max", "sigma_min"),

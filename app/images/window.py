@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from PySide6.QtCore import QObject, Signal
 
-from engine.numbers import beyond_bodies
+from engine.spec.numbers import beyond_bodies
 
 NARROWEST: Final = 1.0 + 1e-6  # DICOM's linear VOI divides by width - 1
 TAIL: Final = 0.001  # of the pixels at either end, ignored by the automatic window

@@ -28,7 +28,7 @@ class RunPresenter(QObject):
     loaded; a run that has started brings its own.
     """
 
-    frame = Signal(str, object)  # run id, engine.frames.Frame
+    frame = Signal(str, object)  # run id, engine.runs.frames.Frame
     scalars = Signal(list)  # (run id, values) of every new iteration
     progress = Signal(object)  # Progress
     state_changed = Signal(str)
@@ -91,7 +91,7 @@ class RunPresenter(QObject):
         return [request.run_id for request in requests]
 
     def show(self, wanted: Iterable[str], sample: int = 0) -> None:
-        """What frames hold: names of engine.frames.PLANES and SPECTRA, and the slice."""
+        """What frames hold: names of engine.runs.frames.PLANES and SPECTRA, and the slice."""
         self.worker.show(wanted, sample)
 
     @property

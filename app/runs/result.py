@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.runs.store import RunStore
-from engine.numbers import regions_in_words
+from engine.spec.numbers import regions_in_words
 
 
 class ResultNote(QWidget):

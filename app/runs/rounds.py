@@ -13,13 +13,14 @@ import numpy as np
 from app.runs.events import RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.gate import Gate
 from app.runs.snapshots import Snapshots
-from engine.errors import DualscopeError, told, unforeseen
-from engine.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
-from engine.iteration import Iteration
-from engine.job import Job, Prepared, make_run, prepare, resume_run
-from engine.numbers import as_float
-from engine.run import Run
-from engine.verdicts import CLASSICAL, doubts_prior
+from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
+from engine.runs.prepare import Prepared, make_run, prepare, resume_run
+from engine.runs.run import Run
+from engine.runs.verdicts import CLASSICAL, doubts_prior
+from engine.solvers.iteration import Iteration
+from engine.spec.errors import DualscopeError, told, unforeseen
+from engine.spec.job import Job
+from engine.spec.numbers import as_float
 
 if TYPE_CHECKING:
     from app.runs.worker import RunWorker

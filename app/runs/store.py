@@ -50,7 +50,7 @@ class RunEntry:
     pixel_mm: tuple[float, float] | None = None
     reference: np.ndarray | None = None
     images: np.ndarray | None = None  # [B, H, W], the result
-    last_frame: Any = None  # engine.frames.Frame
+    last_frame: Any = None  # engine.runs.frames.Frame
     history: History = field(default_factory=History)
     snapshots: Snapshots = field(default_factory=Snapshots)
     metrics: dict[str, float] = field(default_factory=dict)

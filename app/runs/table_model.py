@@ -19,7 +19,7 @@ from app.runs.store import RunEntry, RunStore
 from app.runs.swatch import swatch
 from app.theme import tabular
 from app.tips import plain_tip
-from engine.numbers import regions_in_words
+from engine.spec.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex
 HEADINGS: Final = ("Run", "NFE", "PSNR\ndB", "SSIM", "Time\ns", "Note")

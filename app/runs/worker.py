@@ -19,7 +19,7 @@ from app.runs.events import QueueEmpty, RunFailed, RunRequest
 from app.runs.gate import Gate
 from app.runs.mailbox import Mailbox
 from app.runs.snapshots import DEFAULT_BYTES
-from engine.errors import unforeseen
+from engine.spec.errors import unforeseen
 
 SWITCH_SECONDS = 0.0005
 BREATH_SECONDS = 0.08

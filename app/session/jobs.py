@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from app.runs.store import RunEntry, differing
-from engine.acquisition import CTAcquisition, MRIAcquisition, acquisition_of
+from engine.spec.acquisition import CTAcquisition, MRIAcquisition, acquisition_of
 
 DIRECT = {"CT": "fbp", "MR": "zero-filled"}
 

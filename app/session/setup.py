@@ -12,7 +12,7 @@ from app.columns import LeftColumn
 from app.data.opened import Opened
 from app.data.presenter import NAMES, DataPresenter
 from app.forms.labels import on_screen
-from engine.acquisition import demo_acquisition
+from engine.spec.acquisition import demo_acquisition
 
 SETTLE_MS: Final = 400  # after the last edit, before the sinogram is simulated again
 

@@ -19,9 +19,9 @@ from app.workspace.autosave import Unfinished, adopt, forget, prune, unfinished
 from app.workspace.file import DataReference, Workspace, addresses, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
-from engine.errors import DualscopeError
-from engine.numbers import as_float
-from engine.preset_store import Preset
+from engine.files.presets import Preset
+from engine.spec.errors import DualscopeError
+from engine.spec.numbers import as_float
 
 if TYPE_CHECKING:
     from app.window import MainWindow

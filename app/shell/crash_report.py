@@ -14,8 +14,8 @@ from typing import Final
 
 import engine
 from app.shell.privacy import clean
-from engine.data.atomic import write_bytes_atomic
-from engine.paths import state_folder
+from engine.files.atomic import write_bytes_atomic
+from engine.files.folders import state_folder
 
 MOST_REPORTS: Final = 20  # older ones are removed
 PREFIX: Final = "crash-"

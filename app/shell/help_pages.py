@@ -9,7 +9,7 @@ from typing import Final
 
 from app.images.keys import KEY_HELP, MOUSE_HELP
 from app.runs.bar import KEYS, TIPS
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
 
 FOLDER: Final = RESOURCES / "help"
 SHORTCUTS: Final = "shortcuts"

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from app.shell.find_bar import FindBar
 from app.shell.help_pages import FOLDER, SHORTCUTS, Action, Page, pages, read, shortcuts_page
 from app.shell.page_view import PageView
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
 
 ROW_PX: Final = 24
 OUTSIDE: Final = ("http", "https", "mailto")

@@ -8,7 +8,7 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QIcon, QPainter, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
 
 FILE: Final = RESOURCES / "icons" / "dualscope.svg"
 SIZES_PX: Final = (16, 20, 24, 32, 48, 64, 128, 256)

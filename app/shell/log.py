@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from PySide6.QtCore import QObject, QtMsgType, Signal, qInstallMessageHandler
 
 from app.shell.privacy import clean
-from engine.paths import state_folder
+from engine.files.folders import state_folder
 
 KEPT_LINES: Final = 2000
 FILE_BYTES: Final = 2_000_000

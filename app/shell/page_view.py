@@ -26,7 +26,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QTextBrowser, QTextEdit, QWidget
 
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
 
 MARGIN_PX: Final = 16
 CELL_PX: Final = 6

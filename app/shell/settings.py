@@ -15,9 +15,9 @@ from PySide6.QtCore import QByteArray, QObject, QTimer, Signal, Slot
 
 from app.tasks import Tasks, details_of, sentence_of
 from app.theme import Theme
-from engine.data.atomic import write_bytes_atomic
-from engine.errors import DualscopeError
-from engine.paths import config_folder
+from engine.files.atomic import write_bytes_atomic
+from engine.files.folders import config_folder
+from engine.spec.errors import DualscopeError
 
 # Every known setting with its default, whose type is the setting's type.
 DEFAULTS: Final[Mapping[str, Any]] = {

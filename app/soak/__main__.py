@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from engine.data.atomic import write_bytes_atomic
+from engine.files.atomic import write_bytes_atomic
 from engine.soak.loop import Loop, Task
 
 

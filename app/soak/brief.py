@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from engine.data.atomic import write_bytes_atomic
+from engine.files.atomic import write_bytes_atomic
 
 NFE = 200
 JOB = {

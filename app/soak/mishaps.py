@@ -10,7 +10,7 @@ import numpy as np
 from app.soak.session import HU, Session
 from app.soak.work import export_dialog
 from app.tour.hand import click, wait
-from engine.paths import config_folder
+from engine.files.folders import config_folder
 from engine.soak import faults
 from engine.soak.tally import Mark
 

@@ -18,7 +18,7 @@ from app.theme import Theme
 from app.tour.hand import wait
 from app.window import MainWindow
 from app.workspace.locks import SessionFolder
-from engine.paths import state_folder
+from engine.files.folders import state_folder
 
 VARIABLES = ("DUALSCOPE_CONFIG", "DUALSCOPE_STATE")
 

@@ -17,7 +17,7 @@ from app.trust.presenter import TrustPresenter
 if TYPE_CHECKING:
     from app.trust.view import TrustWindow
     from app.window import MainWindow
-    from engine.trust.slices import Answer
+    from engine.workflows.trust.slices import Answer
 
 log = logging.getLogger("app")
 

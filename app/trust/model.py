@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 if TYPE_CHECKING:
-    from engine.trust.slices import Answer
+    from engine.workflows.trust.slices import Answer
 
 SPLIT, SPREAD, PULL, CERTIFICATE = "split", "spread", "pull", "certificate"
 TITLES: Final = {
@@ -68,7 +68,7 @@ class Reading:
 
 def load_words() -> dict[str, Reading]:
     """By the names of TITLES."""
-    from engine.trust.words import ALL, SPLIT_RULE
+    from engine.workflows.trust.words import ALL, SPLIT_RULE
 
     readings = {name: Reading(said.how_to_read, said.cannot_tell) for name, said in ALL.items()}
     split = readings[SPLIT]

@@ -20,7 +20,7 @@ from app.trust.overlay_pane import OverlayPane
 from app.trust.parts_plot import PartsPlot
 
 if TYPE_CHECKING:
-    from engine.trust.slices import Answer
+    from engine.workflows.trust.slices import Answer
 
 IMAGE, SIGNED, SIZE, OVER = "image", "signed", "size", "over"  # how a map is shown
 PANES: Final[dict[str, tuple[tuple[str, str, str], ...]]] = {  # map, how, caption

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, run_style, tabular
 
 if TYPE_CHECKING:
-    from engine.trust.certificate import Certificate
+    from engine.runs.certificate import Certificate
 
 USUAL: Final = QColor(run_style("diffpir").colour)
 SUSPICIOUS: Final = QColor(run_style("naive").colour)

@@ -26,7 +26,7 @@ from app.trust.page import Page, Subject
 from app.trust.presenter import TrustPresenter
 
 if TYPE_CHECKING:
-    from engine.trust.slices import Answer
+    from engine.workflows.trust.slices import Answer
 
 COMPUTE_TIP: Final = "Find this out about the slice that is seen."
 STOP_TIP: Final = "Stop after this iteration; seeds that are done are kept."

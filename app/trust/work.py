@@ -8,8 +8,8 @@ from __future__ import annotations
 from app.batch.stop import Stop
 from app.runs.mailbox import Mailbox
 from app.trust.model import CERTIFICATE, PULL, SPLIT, STEP, Ended, Question, Step
-from engine.run import RunControl
-from engine.trust import slices
+from engine.runs.run import RunControl
+from engine.workflows.trust import slices
 
 
 def find_out(question: Question, stop: Stop, mailbox: Mailbox) -> Ended:

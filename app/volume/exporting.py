@@ -16,12 +16,12 @@ from app.export.staging import staging
 from app.runs.mailbox import Mailbox
 from app.volume.model import ExportAsk
 from app.volume.source import figures_of, own_job
-from engine.data.writers.dicom_deidentify import UidMap
-from engine.errors import RequestError
-from engine.run import RunControl
-from engine.volume.assemble import Volume, mapped_result, run_record
-from engine.volume.folder import VolumeFolder
-from engine.volume.workbench import Workbench
+from engine.export.dicom_deidentify import UidMap
+from engine.runs.run import RunControl
+from engine.spec.errors import RequestError
+from engine.workflows.volume.assemble import Volume, mapped_result, run_record
+from engine.workflows.volume.folder import VolumeFolder
+from engine.workflows.volume.workbench import Workbench
 
 SHARE = 0.1  # of the bar, for reading
 

@@ -17,8 +17,8 @@ from app.session.network import ask_first
 from app.volume.looking import Looking
 from app.volume.model import Now, VolumeAsk
 from app.volume.presenter import VolumePresenter
-from engine.cluster.places import UNENCRYPTED
-from engine.paths import state_folder
+from engine.files.folders import state_folder
+from engine.workflows.cluster.places import UNENCRYPTED
 
 if TYPE_CHECKING:
     from app.volume.view import VolumeWindow

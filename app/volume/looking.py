@@ -18,8 +18,8 @@ from app.volume.panes import MISSING
 from app.volume.presenter import ExportPresenter
 from app.volume.source import Facts, Known, VolumeSource
 from app.volume.viewer import A, B
-from engine.errors import DualscopeError
-from engine.paths import state_folder
+from engine.files.folders import state_folder
+from engine.spec.errors import DualscopeError
 
 if TYPE_CHECKING:
     from app.volume.exports import VolumeExport

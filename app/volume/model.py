@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.batch.model import Table
-from engine.cluster.places import ClusterAddress, LocalWorkers
-from engine.errors import RequestError
-from engine.paths import state_folder
+from engine.files.folders import state_folder
+from engine.spec.errors import RequestError
+from engine.workflows.cluster.places import ClusterAddress, LocalWorkers
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset

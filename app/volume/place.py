@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
 from app.volume.model import CLUSTER, HERE, PROCESSES, Place
-from engine.cluster.places import MOST_WORKERS, cores
+from engine.workflows.cluster.places import MOST_WORKERS, cores
 
 KINDS: Final = (
     (HERE, "this computer"),

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from app.volume.space import Cut, Voxel, cuts_of
-from engine.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
-    from engine.job import Job
-    from engine.volume.folder import VolumeFolder
-    from engine.volume.plan import VolumePlan
+    from engine.spec.job import Job
+    from engine.workflows.volume.folder import VolumeFolder
+    from engine.workflows.volume.plan import VolumePlan
 
 RESULT, REFERENCE, DIFFERENCE = "result", "reference", "difference"
 AXES: Final = ("axial", "coronal", "sagittal")  # as the engine calls them
@@ -83,7 +83,7 @@ class VolumeSource:
     @classmethod
     def open(cls, path: Path, known: Sequence[Known] = ()) -> VolumeSource:
         """``known`` are open data that may be those the volume was made from."""
-        from engine.volume.folder import VolumeFolder
+        from engine.workflows.volume.folder import VolumeFolder
 
         folder = VolumeFolder.open(path)
         plan = folder.plan
@@ -102,7 +102,7 @@ class VolumeSource:
 
     def refresh(self) -> Facts:
         """Read the slices that are new since the last time."""
-        from engine.volume.assemble import physical_slice
+        from engine.workflows.volume.assemble import physical_slice
 
         self.folder.refresh()
         for at, number in enumerate(self.plan.numbers):
@@ -167,7 +167,7 @@ def _scratch(shape: tuple[int, ...]) -> np.ndarray:
 
 def _assembled(folder: VolumeFolder) -> tuple[np.ndarray, np.ndarray | None] | None:
     """The engine's own maps; None where the folder cannot be written to."""
-    from engine.volume.assemble import Volume
+    from engine.workflows.volume.assemble import Volume
 
     try:
         volume = Volume(folder)
@@ -192,7 +192,7 @@ def _geometry(
 
 def _of_input(plan: VolumePlan) -> Known | None:
     """From the data themselves, if they are still there and still the same."""
-    from engine.job import open_dataset
+    from engine.runs.prepare import open_dataset
 
     with suppress(DualscopeError):
         dataset = open_dataset(own_job(plan))
@@ -203,8 +203,8 @@ def _of_input(plan: VolumePlan) -> Known | None:
 
 def own_job(plan: VolumePlan) -> Job:
     """The plan's job, which may be anybody's: it reaches for no other computer and no device."""
-    from engine.data.input_options import PATH_OPTIONS
-    from engine.data.places import fault_of_place
+    from engine.files.path_safety import fault_of_place
+    from engine.spec.input_options import PATH_OPTIONS
 
     job = plan.job
     for text in (job.input, job.prior, *(job.options.get(name) for name in PATH_OPTIONS)):
@@ -228,8 +228,8 @@ def _words(plan: VolumePlan, simulated: bool) -> str:
 
 def figures_of(path: Path) -> Figures | None:
     """From the summary that a finished run writes; anything odd in it is as none."""
-    from engine.data.record import MAX_RECORD_BYTES
-    from engine.volume.assemble import FACTS
+    from engine.files.record import MAX_RECORD_BYTES
+    from engine.workflows.volume.assemble import FACTS
 
     with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
         if (path / FACTS).stat().st_size > MAX_RECORD_BYTES:

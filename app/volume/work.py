@@ -23,18 +23,18 @@ from app.volume.model import (
     VolumeAsk,
     VolumeTable,
 )
-from engine.cluster.places import LocalWorkers
-from engine.errors import DualscopeError
-from engine.job import Job
-from engine.run import RunControl
-from engine.volume import reconstruct
-from engine.volume.assemble import Volume
-from engine.volume.compute import SliceResult
-from engine.volume.compute import Step as EngineStep
-from engine.volume.folder import VolumeFolder, stored_plan
-from engine.volume.plan import make_plan
-from engine.volume.reconstruct import Event, VolumeRun
-from engine.volume.workbench import Workbench
+from engine.runs.run import RunControl
+from engine.spec.errors import DualscopeError
+from engine.spec.job import Job
+from engine.workflows.cluster.places import LocalWorkers
+from engine.workflows.volume import reconstruct
+from engine.workflows.volume.assemble import Volume
+from engine.workflows.volume.compute import SliceResult
+from engine.workflows.volume.compute import Step as EngineStep
+from engine.workflows.volume.folder import VolumeFolder, stored_plan
+from engine.workflows.volume.plan import make_plan
+from engine.workflows.volume.reconstruct import Event, VolumeRun
+from engine.workflows.volume.workbench import Workbench
 
 HEADINGS = ("slice", "status", "PSNR dB", "SSIM", "seconds", "residual")
 WORKER_HEADINGS = ("worker", "state", "slices", "memory", "note")
@@ -69,7 +69,7 @@ def _run(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
         if where is None:
             run = VolumeRun(folder, bench, control)
         else:
-            from engine.cluster.run import ClusterRun  # Dask takes seconds to import
+            from engine.workflows.cluster.run import ClusterRun
 
             run = ClusterRun(folder, where, bench, control)
         report = Report(run, mailbox)

@@ -16,12 +16,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 from app.workspace.locks import clear_empty, is_alive
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 
 KEEP_RUNS: Final = 40
 KEEP_BYTES: Final = 2 << 30
 LARGEST: Final = 64 << 20  # of a record that is worth looking into
-CHECKPOINT: Final = ".checkpoint.safetensors"  # as engine.data.record names it
+CHECKPOINT: Final = ".checkpoint.safetensors"  # as engine.files.record names it
 
 
 @dataclass(frozen=True)

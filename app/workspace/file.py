@@ -17,10 +17,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from app.workspace.autosave import CHECKPOINT
-from engine.data.atomic import write_atomic, write_bytes_atomic
-from engine.data.input_options import PATH_OPTIONS
-from engine.data.places import is_network
-from engine.errors import DualscopeError, RequestError
+from engine.files.atomic import write_atomic, write_bytes_atomic
+from engine.files.path_safety import is_network
+from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.input_options import PATH_OPTIONS
 
 SUFFIX: Final = ".dualscope"
 FORMAT: Final = "dualscope-workspace"

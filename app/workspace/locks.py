@@ -12,8 +12,8 @@ import time
 import uuid
 from pathlib import Path
 
-from engine.data.file_lock import lock_file
-from engine.errors import DualscopeError
+from engine.files.file_lock import lock_file
+from engine.spec.errors import DualscopeError
 
 LOCK_NAME = "session.lock"
 

@@ -23,9 +23,9 @@ from app.workspace.file import (
     resolved,
     runs_folder,
 )
-from engine.data.input_options import PATH_OPTIONS
-from engine.data.places import check_regular, fault_of_place
-from engine.errors import RequestError
+from engine.files.path_safety import check_regular, fault_of_place
+from engine.spec.errors import RequestError
+from engine.spec.input_options import PATH_OPTIONS
 
 
 def read_workspace(path: Path) -> Workspace:

@@ -13,15 +13,15 @@ from app.runs.store import RunEntry
 from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
-from engine.data.input_options import PATH_OPTIONS
-from engine.data.places import fault_of_place
-from engine.data.shared_record import REMOVED
-from engine.errors import DualscopeError
-from engine.numbers import as_float, numbers_in
+from engine.files.path_safety import fault_of_place
+from engine.files.shared_record import REMOVED
+from engine.spec.errors import DualscopeError
+from engine.spec.input_options import PATH_OPTIONS
+from engine.spec.numbers import as_float, numbers_in
 
 if TYPE_CHECKING:
-    from engine.data.record import RunRecord
-    from engine.rebuild import Rebuilder
+    from engine.files.record import RunRecord
+    from engine.runs.reopen import Rebuilder
 
 Progress = Callable[[float, str], None]
 MOST_LETTERS = 500  # of a verdict, which may be anybody's
@@ -44,7 +44,7 @@ def restore_runs(
     curves and numbers, with its image when the record tells enough, and with a message.
     ``workspace`` is the file's content when it has been read before.
     """
-    from engine.rebuild import Rebuilder
+    from engine.runs.reopen import Rebuilder
 
     runs: tuple[SavedRun, ...] = (SavedRun(path),)
     if path.suffix == SUFFIX:
@@ -62,9 +62,9 @@ def restore_runs(
 
 
 def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEntry:
-    from engine.data.record import RunRecord
-    from engine.frames import pictures_of, plane_unit
-    from engine.rebuild import recorded_pictures
+    from engine.files.record import RunRecord
+    from engine.runs.frames import pictures_of, plane_unit
+    from engine.runs.reopen import recorded_pictures
 
     record = RunRecord.read(run.record_path)
     entry = _described(run, record, others)
@@ -91,7 +91,7 @@ def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEn
 
 def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunEntry:
     """All that the record says by itself."""
-    from engine.verdicts import CLASSICAL, doubts_prior  # loads torch
+    from engine.runs.verdicts import CLASSICAL, doubts_prior
 
     job = {**_harmless(record.job), **run.places}
     solver, style = str(job.get("solver", "dc-pnpdp")), style_of(job)

@@ -14,8 +14,8 @@ from typing import Any, Final
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from engine.data.places import check_regular
-from engine.errors import RequestError
+from engine.files.path_safety import check_regular
+from engine.spec.errors import RequestError
 
 LARGEST: Final = 64 << 20
 MOST_FILES: Final = 200_000

@@ -15,8 +15,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from engine.audit.licences import licence_of
-from engine.errors import RequestError
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
+from engine.spec.errors import RequestError
 
 FOLDER: Final = RESOURCES.parent / "installer"
 # What everybody gets; the CPU build of torch; what its CUDA build needs; what only tests need.

@@ -18,11 +18,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.data.input_options import InputOptions
-from engine.errors import RequestError
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.settings import option_name
+from engine.physics.problem import Problem
+from engine.physics.simulate import Slices
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
+from engine.spec.settings import option_name
 
 if TYPE_CHECKING:
     import pydicom
@@ -69,17 +70,6 @@ class Placement:
     def normal(self) -> Vector:
         x, y, z = np.cross(self.along_row, self.along_column).tolist()
         return x, y, z
-
-
-@dataclass(frozen=True)
-class Slices:
-    """Loaded images ``[N, C, H, W]``: HU (CT, one channel) or complex as two channels (MR)."""
-
-    images: Tensor
-    modality: str
-    pixel_mm: float
-    numbers: tuple[int, ...] = (0,)  # which slices of the input these are
-    fine: Tensor | None = None  # the same images on a finer grid, to simulate scans of
 
 
 @dataclass
@@ -221,7 +211,7 @@ class ImageDataset(Dataset):
 
     def look(self) -> None:
         unit = next((fact.value for fact in self.facts if fact.name == "unit"), None)
-        from engine.data.image_checks import check_image_unit
+        from engine.data.images.image_checks import check_image_unit
 
         if self.modality != "CT" or unit is None or self.headers is not None:
             return
@@ -276,9 +266,9 @@ class ImageDataset(Dataset):
         intensity: IntensityMap,
         seed: int,
     ) -> Problem:
-        from engine.acquisition import RestorationAcquisition, acquisition_for
-        from engine.restoration import restoration_problem
-        from engine.simulate import simulate
+        from engine.physics.restoration import restoration_problem
+        from engine.physics.simulate import simulate
+        from engine.spec.acquisition import RestorationAcquisition, acquisition_for
 
         settings = acquisition_for(self.modality, acquisition)
         if isinstance(settings, RestorationAcquisition):

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.input_options import PATH_OPTIONS, InputOptions
-from engine.errors import RequestError
-from engine.settings import option_name, value_type
+from engine.spec.errors import RequestError
+from engine.spec.input_options import PATH_OPTIONS, InputOptions
+from engine.spec.settings import option_name, value_type
 
 MAX_BYTES = 16 << 20
 MAX_VALUES = 1_000_000

@@ -7,12 +7,12 @@ from importlib import import_module
 from pathlib import Path
 
 from engine.data.dataset import Dataset, ImageDataset, stamp_of
-from engine.data.input_options import InputOptions
-from engine.data.places import check_regular
-from engine.data.readers.dicom_magic import is_dicom
-from engine.data.shrink import shrunk
+from engine.data.images.shrink import shrunk
+from engine.data.readers.dicom.magic import is_dicom
 from engine.data.sidecar import describe
-from engine.errors import RequestError
+from engine.files.path_safety import check_regular
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
 Reader = Callable[[Path, InputOptions], Dataset]
@@ -20,29 +20,29 @@ Reader = Callable[[Path, InputOptions], Dataset]
 # suffix -> module and function; imported when first needed
 TIFF_FOLDER = "folder of .tif"
 READERS = {
-    TIFF_FOLDER: ("engine.data.readers.tiff_stack", "open_tiff_stack"),
+    TIFF_FOLDER: ("engine.data.readers.volumes.tiff_stack", "open_tiff_stack"),
     ".npy": ("engine.data.readers.arrays", "open_npy"),
-    ".dcm": ("engine.data.readers.dicom", "open_dicom"),
-    ".dicom": ("engine.data.readers.dicom", "open_dicom"),
-    ".ima": ("engine.data.readers.dicom", "open_dicom"),
-    ".nii": ("engine.data.readers.nifti", "open_nifti"),
-    ".nii.gz": ("engine.data.readers.nifti", "open_nifti"),
-    ".nrrd": ("engine.data.readers.nrrd", "open_nrrd"),
-    ".nhdr": ("engine.data.readers.nrrd", "open_nrrd"),
-    ".mha": ("engine.data.readers.metaimage", "open_metaimage"),
-    ".mhd": ("engine.data.readers.metaimage", "open_metaimage"),
-    ".png": ("engine.data.readers.picture", "open_png"),
-    ".tif": ("engine.data.readers.picture", "open_tiff"),
-    ".tiff": ("engine.data.readers.picture", "open_tiff"),
+    ".dcm": ("engine.data.readers.dicom.reader", "open_dicom"),
+    ".dicom": ("engine.data.readers.dicom.reader", "open_dicom"),
+    ".ima": ("engine.data.readers.dicom.reader", "open_dicom"),
+    ".nii": ("engine.data.readers.volumes.nifti", "open_nifti"),
+    ".nii.gz": ("engine.data.readers.volumes.nifti", "open_nifti"),
+    ".nrrd": ("engine.data.readers.volumes.nrrd", "open_nrrd"),
+    ".nhdr": ("engine.data.readers.volumes.nrrd", "open_nrrd"),
+    ".mha": ("engine.data.readers.volumes.metaimage", "open_metaimage"),
+    ".mhd": ("engine.data.readers.volumes.metaimage", "open_metaimage"),
+    ".png": ("engine.data.readers.volumes.picture", "open_png"),
+    ".tif": ("engine.data.readers.volumes.picture", "open_tiff"),
+    ".tiff": ("engine.data.readers.volumes.picture", "open_tiff"),
     ".npz": ("engine.data.readers.arrays", "open_npz"),
-    ".cfl": ("engine.data.readers.bart", "open_bart"),
-    ".hdr": ("engine.data.readers.bart", "open_bart"),
+    ".cfl": ("engine.data.readers.kspace.bart", "open_bart"),
+    ".hdr": ("engine.data.readers.kspace.bart", "open_bart"),
     ".mat": ("engine.data.readers.arrays", "open_mat"),
-    ".h5": ("engine.data.readers.hdf5", "open_hdf5"),
-    ".hdf5": ("engine.data.readers.hdf5", "open_hdf5"),
-    ".hdf": ("engine.data.readers.hdf5", "open_hdf5"),
-    ".nxs": ("engine.data.readers.hdf5", "open_hdf5"),
-    ".nx": ("engine.data.readers.hdf5", "open_hdf5"),
+    ".h5": ("engine.data.readers.hdf5.reader", "open_hdf5"),
+    ".hdf5": ("engine.data.readers.hdf5.reader", "open_hdf5"),
+    ".hdf": ("engine.data.readers.hdf5.reader", "open_hdf5"),
+    ".nxs": ("engine.data.readers.hdf5.reader", "open_hdf5"),
+    ".nx": ("engine.data.readers.hdf5.reader", "open_hdf5"),
     ".mrc": ("engine.data.readers.mrc", "open_mrc"),
     ".mrcs": ("engine.data.readers.mrc", "open_mrc"),
     ".st": ("engine.data.readers.mrc", "open_mrc"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.metrics.lpips import lpips
 from engine.metrics.profile import Description, Pair, Profile, require_some
 from engine.metrics.psnr import mean_where, psnr_per_image
 from engine.metrics.ssim import ssim_per_image
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
 
 WINDOW_HU = 800.0
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.metrics.norms import nrmse_per_image
 from engine.metrics.profile import Description, Pair, Profile, require_some
 from engine.metrics.psnr import psnr_of_volume, psnr_per_image
 from engine.metrics.ssim import pool_to_256, ssim_per_image
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
 
 PIQ_EPSILON = 1e-8
 

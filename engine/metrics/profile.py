@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.metrics.lpips import lpips
 from engine.metrics.norms import nrmse_per_image
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import math
 import torch
 from torch import Tensor
 
-from engine.errors import DualscopeError, RequestError
 from engine.metrics.ct import CtDcpnpdp
 from engine.metrics.mr import FastMri, MriInverseBench
 from engine.metrics.profile import Pair, Profile
 from engine.metrics.regions import body_mask
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import DualscopeError, RequestError
 
 _ALL: tuple[Profile, ...] = (CtDcpnpdp(), MriInverseBench(), FastMri())
 PROFILES: dict[str, Profile] = {profile.about.name: profile for profile in _ALL}

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 
 TISSUE_HU = -500.0
 # MR: the foreground begins at this share of the magnitude's 0.99 quantile, above noise and ghosts.

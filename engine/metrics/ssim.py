@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.metrics.psnr import mean_where
+from engine.spec.errors import RequestError
 
 K1, K2 = 0.01, 0.03
 GAUSSIAN_SIZE, GAUSSIAN_SIGMA = 11, 1.5

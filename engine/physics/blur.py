@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.operator import Operator
+from engine.spec.errors import RequestError
 
 BOUNDARIES = ("circular", "zero")
 

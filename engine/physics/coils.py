@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 
 def birdcage_maps(

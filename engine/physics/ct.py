@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.fbp import fbp
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache, default_cache
 from engine.physics.operator import Operator
 from engine.physics.projection import project, ray_lengths
 from engine.physics.system_matrix import CSR
+from engine.spec.errors import RequestError
 
 Product = Callable[[Tensor], Tensor]
 

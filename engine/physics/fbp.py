@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
 from engine.physics.view_weights import view_weights
+from engine.spec.errors import RequestError
 
 FILTERS: Final = ("ramp", "shepp-logan", "cosine", "hann", "hamming")
 WEIGHTINGS: Final = ("mean", "angle")

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.fbp import EDGE_BINS, back_project
 from engine.physics.geometry import CTGeometry
 from engine.physics.view_weights import arc
+from engine.spec.errors import RequestError
 
 # A view whose end is this thick, relative to the thickest rays, has cut the object off.
 CUT_OFF = 0.05

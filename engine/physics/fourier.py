@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 _AXES = (-2, -1)
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 KINDS: Final = ("parallel", "fan")
 

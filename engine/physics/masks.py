@@ -19,7 +19,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 # A mask read back from a record may not unpack to more than this many points.
 MAX_POINTS = 1 << 26

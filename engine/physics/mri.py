@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.fourier import (
     centred_fft2,
     centred_ifft2,
@@ -19,6 +18,7 @@ from engine.physics.fourier import (
 )
 from engine.physics.masks import SamplingMask
 from engine.physics.operator import Operator
+from engine.spec.errors import RequestError
 
 # sum |S|^2 below this share of its maximum is treated as no coil seeing the pixel at all.
 SENSITIVITY_FLOOR = 1e-3

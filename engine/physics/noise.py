@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.masks import SamplingMask
+from engine.spec.errors import RequestError
 
 # A ray whose count falls below this is starved: it is read as half a photon, because the
 # logarithm of nothing does not exist. One photon is an ordinary, if poor, reading.

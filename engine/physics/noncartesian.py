@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.ct import LinearMap, check_shape
 from engine.physics.fourier import to_channels, to_complex
 from engine.physics.mri import SENSITIVITY_FLOOR
 from engine.physics.nufft import Nufft, density, toeplitz_spectrum
 from engine.physics.operator import Operator
+from engine.spec.errors import RequestError
 
 LEAST_DENSITY = 0.3  # samples per cell of the Fourier grid, in the preconditioner
 

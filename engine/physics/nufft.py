@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.ct import sparse_tensor
 from engine.physics.system_matrix import CSR, available_memory_bytes
+from engine.spec.errors import RequestError
 
 OVERSAMPLING = 2
 WIDTH = 7  # grid points of the kernel along an axis

@@ -20,8 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.fourier import centred_ifft2
+from engine.spec.errors import RequestError
 
 CALIBRATION = 24  # samples of the centre used at most, each way
 SINGULAR_CUT = 0.02  # of the largest singular value: smaller ones are noise

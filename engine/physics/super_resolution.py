@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.blur import Blur, ConvolutionOperator
+from engine.spec.errors import RequestError
 
 # Relative to the largest eigenvalue, for the quick image: little noise is expected.
 WIENER = 1e-3

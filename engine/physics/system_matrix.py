@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
+from engine.spec.errors import RequestError
 
 if TYPE_CHECKING:
     import scipy.sparse

@@ -7,12 +7,44 @@ where A 1 is the length of each ray inside the image grid; outside the grid ther
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from typing import Any
+
 from torch import Tensor
 
-from engine.priors.prior import IntensityMap
+from engine.spec.errors import RequestError
 
 AIR_HU = -1000.0
 MU_WATER_PER_MM = 0.0192  # at about 70 keV, the effective energy of a 120 kVp beam
+
+
+@dataclass(frozen=True)
+class IntensityMap:
+    """How a prior's numbers relate to physical ones.
+
+    CT (``kind='hu'``): HU = scale * x + offset.
+    MR (``kind='mr'``): intensity = scale * x, where ``scale`` belongs to the data (the 0.99
+    quantile of the magnitude), so a prior itself carries scale 1.
+    """
+
+    kind: str
+    scale: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("hu", "mr"):
+            raise RequestError(f"Unknown intensity map '{self.kind}': expected 'hu' or 'mr'.")
+        if not self.scale > 0:
+            raise RequestError(f"The intensity scale must be positive, not {self.scale}.")
+
+    def to_physical(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.offset
+
+    def to_normalised(self, value: Tensor) -> Tensor:
+        return (value - self.offset) / self.scale
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
 
 
 def hu_to_mu(hu: Tensor, mu_water: float = MU_WATER_PER_MM) -> Tensor:

@@ -12,9 +12,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from engine.physics.problem import Problem
 from engine.physics.units import AIR_HU, noise_scale
 from engine.priors.prior import Prior
-from engine.problem import Problem
 
 # A ray through air alone, as a line integral: 2 mm of water, or three times its noise.
 EMPTY_RAY = 0.04

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engine.errors import RequestError
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
+from engine.physics.units import IntensityMap
 from engine.priors.gaussian import GaussianPrior
-from engine.priors.prior import IntensityMap, Prior
+from engine.priors.prior import Prior
 from engine.priors.trained_scan import trained_scan
 from engine.priors.tv import TVPrior
+from engine.spec.errors import RequestError
 
 ANALYTIC = ("tv", "gaussian")
 # The trained prior that 'auto' takes, when it is there.

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 SCHEDULES = ("linear", "scaled-linear", "cosine", "given")
 FEWEST_STEPS, MOST_STEPS = 2, 10_000

@@ -26,10 +26,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.data.atomic import write_bytes_atomic
-from engine.errors import RequestError
+from engine.files.atomic import write_bytes_atomic
+from engine.physics.random import make_generator
 from engine.priors.prior import Prior
-from engine.random import make_generator
+from engine.spec.errors import RequestError
 
 Denoise = Callable[[Tensor, float], Tensor]
 

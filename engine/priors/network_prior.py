@@ -7,9 +7,9 @@ import copy
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.priors.precondition import Preconditioned
 from engine.priors.prior import Prior, PriorInfo
+from engine.spec.errors import RequestError
 
 PRECISIONS = ("fp32", "bf16")
 

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.discrete_schedule import check_schedule, sigmas, step_of
 from engine.priors.trained_scan import TrainedScan
+from engine.spec.errors import RequestError
 
 
 class Preconditioned(nn.Module, ABC):

@@ -10,36 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-
-
-@dataclass(frozen=True)
-class IntensityMap:
-    """How a prior's numbers relate to physical ones.
-
-    CT (``kind='hu'``): HU = scale * x + offset.
-    MR (``kind='mr'``): intensity = scale * x, where ``scale`` belongs to the data (the 0.99
-    quantile of the magnitude), so a prior itself carries scale 1.
-    """
-
-    kind: str
-    scale: float = 1.0
-    offset: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.kind not in ("hu", "mr"):
-            raise RequestError(f"Unknown intensity map '{self.kind}': expected 'hu' or 'mr'.")
-        if not self.scale > 0:
-            raise RequestError(f"The intensity scale must be positive, not {self.scale}.")
-
-    def to_physical(self, x: Tensor) -> Tensor:
-        return x * self.scale + self.offset
-
-    def to_normalised(self, value: Tensor) -> Tensor:
-        return (value - self.offset) / self.scale
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+from engine.physics.units import IntensityMap
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from engine.data.atomic import write_bytes_atomic
-from engine.errors import RequestError
+from engine.files.atomic import write_bytes_atomic
+from engine.physics.units import IntensityMap
 from engine.priors.familiarity import Familiarity, read_beside
 from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
-from engine.priors.prior import IntensityMap, PriorInfo
+from engine.priors.prior import PriorInfo
+from engine.spec.errors import RequestError
 
 FORMAT, VERSION = "dualscope-prior", "1.1"
 # files of version 1 have no preconditioning_kwargs

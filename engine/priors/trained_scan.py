@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from engine.acquisition import CTAcquisition
 from engine.priors.prior import PriorInfo
-from engine.settings import setting
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.settings import setting
 
 # how a scan is computed, not what it shows
 NOT_COMPARED = ("backend", "weighted", "pixel_mm", "fine_grid")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.priors.prior import IntensityMap, Prior, analytic_info
+from engine.physics.units import IntensityMap
+from engine.priors.prior import Prior, analytic_info
 
 
 def gradient(x: Tensor) -> Tensor:

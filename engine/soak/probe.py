@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from engine.memory import give_memory_back
+from engine.physics.memory import give_memory_back
 
 WARM_UP, WARM_UP_S, SHARE = 0.2, 120.0, 0.2
 MOST_GROWTH: Final = 3.0  # per cent, of memory

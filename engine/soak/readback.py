@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 from PIL import Image
 
-from engine.data.air import AIR_HU, LOWEST_HU
-from engine.data.input_options import InputOptions
+from engine.data.images.air import AIR_HU, LOWEST_HU
 from engine.data.source import open_input
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
+from engine.spec.input_options import InputOptions
 
 ROUNDING: Final = 0.501  # DICOM holds whole numbers
 

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.errors import DualscopeError
+from engine.physics.phantoms import brain_mr, ct_phantom
+from engine.spec.errors import DualscopeError
 
 SIDES: Final = (32, 48, 64)
 SCAN: Final = {

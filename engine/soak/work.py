@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 
 from engine.cli import build_parser
-from engine.commands.options import job_from
-from engine.data.record import Checkpoint
-from engine.job import make_run, prepare
-from engine.paths import RESOURCES
-from engine.run import RunControl
+from engine.cli.options import job_from
+from engine.files.folders import RESOURCES
+from engine.files.record import Checkpoint
+from engine.runs.prepare import make_run, prepare
+from engine.runs.run import RunControl
 from engine.soak import faults
 from engine.soak.loop import Task
 from engine.soak.places import room

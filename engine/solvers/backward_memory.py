@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.system_matrix import available_memory_bytes
 from engine.priors.prior import Prior
+from engine.spec.errors import RequestError
 
 # On top of what is counted, the backward pass holds a few maps of gradients at a time; peaks
 # measured with the bundled priors are 1.1 to 1.2 times the count.

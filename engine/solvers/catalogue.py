@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from engine.errors import RequestError
-from engine.settings import parse_value
 from engine.solvers.classical import FBP, SIRT, CGTikhonov, ZeroFilled
 from engine.solvers.daps import Daps
 from engine.solvers.dc_pnpdp import DcPnpdp
@@ -17,6 +15,8 @@ from engine.solvers.sitcom import Sitcom
 from engine.solvers.solver import Solver
 from engine.solvers.sparse import TV, Wavelet
 from engine.solvers.supervised import Supervised
+from engine.spec.errors import RequestError
+from engine.spec.settings import parse_value
 
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver

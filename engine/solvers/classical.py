@@ -11,17 +11,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.cg import ConjugateGradients, dot
+from engine.physics.problem import Problem
+from engine.physics.random import Generators
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators
-from engine.settings import Settings, setting
-from engine.solvers.cg import ConjugateGradients, dot
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch, norms
 from engine.solvers.discrepancy import noise_norm, weighted_norm
+from engine.solvers.iteration import Iteration
 from engine.solvers.sirt import SirtStep
 from engine.solvers.solver import Resume, Solver
+from engine.spec.settings import Settings, setting
 
 
 def report(

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.physics.problem import Problem
 from engine.physics.units import AIR_HU
-from engine.problem import Problem
+from engine.spec.errors import RequestError
 
 
 @dataclass(frozen=True)

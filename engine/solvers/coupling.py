@@ -17,8 +17,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.solvers.cg import LinearMap
+from engine.physics.cg import LinearMap
+from engine.spec.errors import RequestError
 
 
 class Coupling:

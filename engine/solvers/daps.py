@@ -13,15 +13,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators, normal_like
-from engine.settings import setting
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
+from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.solver import Resume, ScheduleSettings, Solver
+from engine.spec.errors import RequestError
+from engine.spec.settings import setting
 
 # Without --tau, tau^2 = sigma_y^2 + this share of ||A||^2. The DC-PnPDP paper's values for
 # sparse views, limited angle and MRI, each with the ||A|| of its scan, amount to 2.9e-6, 2.7e-6

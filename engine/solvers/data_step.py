@@ -12,14 +12,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.problem import Problem
-from engine.settings import Settings, setting
-from engine.solvers.cg import ConjugateGradients, LinearMap, conjugate_gradients, dot
+from engine.physics.cg import ConjugateGradients, LinearMap, conjugate_gradients, dot
+from engine.physics.problem import Problem
 from engine.solvers.constraint import constraint_of
 from engine.solvers.coupling import Coupling, check_neighbours
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, setting
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's

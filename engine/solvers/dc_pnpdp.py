@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators
-from engine.settings import setting
 from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
 from engine.solvers.homogenize import HomogenizeSettings, homogenize
+from engine.solvers.iteration import Iteration
 from engine.solvers.solver import DiffusionSettings, Resume, Solver
+from engine.spec.settings import setting
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators, normal_like
-from engine.settings import setting
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
+from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, ScheduleSettings, Solver
+from engine.spec.settings import setting
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.problem import Problem
-from engine.random import Generators, normal_like
-from engine.settings import setting
+from engine.physics.problem import Problem
+from engine.physics.random import Generators, normal_like
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.ddim import DdimSettings, DdimSolver
 from engine.solvers.homogenize import HomogenizeSettings, homogenize
 from engine.solvers.sirt import SirtStep
+from engine.spec.settings import setting
 
 CG_TOLERANCE = 1e-6  # conjugate gradients stand for an exact inverse here
 

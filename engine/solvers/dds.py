@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.problem import Problem
-from engine.settings import setting
+from engine.physics.problem import Problem
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.ddim import DdimSettings, DdimSolver
+from engine.spec.settings import setting
 
 CG_TOLERANCE = 1e-6  # past this, further steps only move rounding errors
 

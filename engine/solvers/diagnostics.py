@@ -10,10 +10,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from engine.errors import StepFailed
-from engine.iteration import Iteration
-from engine.problem import Problem
+from engine.physics.problem import Problem
 from engine.solvers.homogenize import power
+from engine.solvers.iteration import Iteration
+from engine.spec.errors import StepFailed
 
 # Values this many times larger than the first image are divergence, not contrast.
 DIVERGENCE_FACTOR = 1e4

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators
-from engine.settings import setting
 from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
+from engine.solvers.iteration import Iteration
 from engine.solvers.solver import DiffusionSettings, Resume, Solver
+from engine.spec.settings import setting
 
 
 @dataclass(frozen=True)

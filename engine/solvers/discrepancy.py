@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.problem import Problem
+from engine.physics.problem import Problem
 
 NEWTON_STEPS = 12  # they converge from below, and quadratically in the end
 

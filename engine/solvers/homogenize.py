@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.settings import Settings, setting
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, setting
 
 FLOOR = 1e-6  # of sigma^2 H W: keeps the square root away from zero
 

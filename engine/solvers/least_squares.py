@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.solvers.cg import CHECK_EVERY, LinearMap, dot
+from engine.physics.cg import CHECK_EVERY, LinearMap, dot
 
 
 def damped_least_squares(

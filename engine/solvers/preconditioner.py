@@ -16,9 +16,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.physics.cg import LinearMap
 from engine.physics.operator import Operator
-from engine.solvers.cg import LinearMap
+from engine.spec.errors import RequestError
 
 SHORTEST_RAY = 1e-3  # of the longest: rays that hardly touch the image count as this
 

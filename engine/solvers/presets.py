@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from engine.errors import RequestError
-from engine.problem import Problem
+from engine.physics.problem import Problem
+from engine.spec.errors import RequestError
 
 # rho = 1e-5 / sigma^2 in the published code, whose back-projection is scaled by pi / (2 views)
 # and whose lengths are in pixels: see `paper_rho_weight`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.problem import Problem
+from engine.physics.problem import Problem
 
 
 class SirtStep:

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators, normal_like
-from engine.settings import setting
 from engine.solvers.backward_memory import check_memory
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
+from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.solver import Resume, ScheduleSettings, Solver
+from engine.spec.errors import RequestError
+from engine.spec.settings import setting
 
 # How far Adam may move a pixel at one noise level, in the units of a variance-preserving model:
 # ten steps of the published 0.02 and 0.004. Fewer steps are longer, so that a small budget

@@ -10,15 +10,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
 from engine.priors.symmetry import moved
-from engine.problem import Problem
-from engine.random import Generators, normal_like
-from engine.settings import Settings, setting
 from engine.solvers.data_step import DataStepSettings
+from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, setting
 
 
 @dataclass(frozen=True)

@@ -22,20 +22,20 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.cg import ConjugateGradients, dot
+from engine.physics.problem import Problem
+from engine.physics.random import Generators
 from engine.priors.prior import Prior
 from engine.priors.tv import divergence, gradient
-from engine.problem import Problem
-from engine.random import Generators
-from engine.settings import setting
-from engine.solvers.cg import ConjugateGradients, dot
 from engine.solvers.classical import IterationSettings, report
 from engine.solvers.diagnostics import Guard, Stopwatch
 from engine.solvers.discrepancy import multiplier, noise_norm, weighted_norm
+from engine.solvers.iteration import Iteration
 from engine.solvers.preconditioner import circulant_eigenvalues
 from engine.solvers.solver import Resume, Solver
 from engine.solvers.tv_fista import fista
 from engine.solvers.wavelets import Wavelets
+from engine.spec.settings import setting
 
 DEFAULT_STRENGTH = 1e-4  # where the noise is not known
 CG_STEPS = 2

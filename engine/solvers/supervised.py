@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
+from engine.physics.random import Generators
 from engine.priors.prior import Prior
-from engine.problem import Problem
-from engine.random import Generators
-from engine.settings import Settings
 from engine.solvers.classical import report
 from engine.solvers.diagnostics import Guard, Stopwatch
+from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
+from engine.spec.settings import Settings
 
 
 class Supervised(Solver):

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from engine.iteration import Iteration
+from engine.physics.problem import Problem
 from engine.priors.tv import tv_prox
-from engine.problem import Problem
 from engine.solvers.classical import report
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch
+from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume
 
 

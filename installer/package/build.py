@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 from installer.console import run_quietly, say
 from installer.environment import Environment, set_up, torch_wants_cuda
 from installer.package.bundled import Refused, check, of_distribution

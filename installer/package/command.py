@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError
 from installer.console import SetUpError
 
 FAILED, WRONG_REQUEST, CANCELLED = 1, 2, 130

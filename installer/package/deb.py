@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from engine import __version__
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 from installer.package.contents import ROOT
 from installer.system import QT_PACKAGES
 

@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from engine.data.atomic import write_bytes_atomic
+from engine.files.atomic import write_bytes_atomic
 from installer.package.bundled import Part, canonical
 
 SBOM: Final = "sbom.cdx.json"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from engine import __version__
-from engine.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError
 from installer.console import say
 from installer.package.build import megabytes
 from installer.package.trace import foreign_files, traced

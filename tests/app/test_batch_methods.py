@@ -9,10 +9,10 @@ from app.forms.choices import load_choices
 from app.forms.solver_panel import SolverPanel
 from app.images.grid import CompareMode
 from app.theme import RUN_STYLES
-from engine.experiments.catalogue import LABELS
-from engine.preset_store import BUILT_IN
+from engine.files.presets import BUILT_IN
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import BUDGETS
+from engine.workflows.experiments.catalogue import LABELS
 
 # a network trained for one scan is run where there is one: tests/engine/solvers
 CT = [name for name, s in SOLVERS.items() if "CT" in s.modalities and name != "supervised"]

@@ -12,7 +12,7 @@ from app.data.drop import DropFilter
 from app.data.dropped import input_of
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 MOVE_OR_COPY = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
 LEFT, NO_KEYS = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier

@@ -9,7 +9,7 @@ from app.data.opened import Question
 from app.data.opening import open_data, preview_of, simulated_sinogram, try_open
 from app.data.patient import patient_lines, window_of
 from app.data.thumbnails import thumbnail, thumbnail_of_series
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 
 def test_the_ct_demo_opens_with_its_facts_and_a_picture():
@@ -38,7 +38,7 @@ def test_a_folder_lists_its_series_and_opens_the_longest():
 def test_another_series_opens_by_its_key_without_reading_the_folder_again(monkeypatch):
     opened = open_data(str(STUDY))
     key = opened.series[3].key
-    import engine.data.readers.dicom as dicom
+    import engine.data.readers.dicom.reader as dicom
 
     def read_again(*args):
         raise AssertionError("the headers were read again")
@@ -183,7 +183,7 @@ def test_thumbnails_are_small_and_windowed(tmp_path):
 
 
 def test_the_simulated_sinogram_is_that_of_the_run(tmp_path):
-    from engine.priors.prior import IntensityMap
+    from engine.physics.units import IntensityMap
 
     y, x = np.mgrid[-90:90, -90:90]
     disc = np.where((x - 20) ** 2 + y**2 < 50**2, 40, -1000).astype(np.float32)

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from window_driver import HU, save_phantom, until
 
 from app.pulse import Heartbeat, memory_mb
-from engine.commands import bench_app
+from engine.cli import bench_app
 
 STALL_S = 0.050
 GROWTH_MB = 20.0

@@ -13,8 +13,8 @@ from PIL import Image
 from recorded_runs import PNP, record_run
 
 from app.export.exporting import Cancelled, RunExport, export_report, export_run, export_runs
-from engine.data.record import RunRecord
-from engine.errors import DualscopeError, RequestError
+from engine.files.record import RunRecord
+from engine.spec.errors import DualscopeError, RequestError
 
 WINDOW = (40.0, 400.0)
 SUFFIXES = (".dcm", ".nii.gz", ".npy", ".h5", ".png", ".16.png", ".tif")

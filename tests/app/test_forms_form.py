@@ -7,8 +7,8 @@ from PySide6.QtWidgets import QApplication, QMainWindow
 
 from app.forms.ct_panel import BASIC, RULES
 from app.forms.form import SettingsForm
-from engine.acquisition import CTAcquisition
-from engine.errors import RequestError
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.errors import RequestError
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 

@@ -7,8 +7,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from app.forms.geometry_dialog import PAUSE_MS, GeometryDialog, Offer
-from engine.data.input_options import InputOptions
-from engine.data.sinogram import GeometryNeeded
+from engine.data.sinogram.dataset import GeometryNeeded
+from engine.spec.input_options import InputOptions
 
 NEEDED = GeometryNeeded("scan.npy", ("scan_geometry", "scan_pitch_mm", "scan_range"))
 

@@ -8,7 +8,7 @@ from app.forms.choices import load_choices
 from app.forms.ct_panel import CTPanel
 from app.forms.mri_panel import MRIPanel
 from app.forms.solver_panel import SolverPanel
-from engine.preset_store import PresetStore
+from engine.files.presets import PresetStore
 
 WIDTH = 320
 

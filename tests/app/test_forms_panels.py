@@ -11,8 +11,8 @@ from app.forms.ct_panel import MEASURED, CTPanel, PolarDial, SinogramStrip
 from app.forms.labels import LABELS, choice_of
 from app.forms.mask_picture import MaskPicture
 from app.forms.mri_panel import MRIPanel
-from engine.data.sinogram import HONOURED
-from engine.data.trajectory import Trajectory
+from engine.data.kspace.trajectory import Trajectory
+from engine.data.sinogram.dataset import HONOURED
 from engine.physics.masks import build_mask
 
 

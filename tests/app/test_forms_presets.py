@@ -6,9 +6,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.forms.preset_bar import PresetBar
-from engine.errors import RequestError
-from engine.preset_store import BUILT_IN, FORMAT, Preset, PresetStore
+from engine.files.presets import BUILT_IN, FORMAT, Preset, PresetStore
 from engine.solvers.presets import BUDGETS, PRESETS
+from engine.spec.errors import RequestError
 
 MINE = Preset("Mine, 60 views", "CT", "diffpir", {"nfe": 20, "rho": None}, {"views": 60})
 

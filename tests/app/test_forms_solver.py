@@ -11,14 +11,13 @@ from PySide6.QtCore import Qt
 from app.forms.choices import load_choices, preset_values
 from app.forms.solver_model import BOTH
 from app.forms.solver_panel import SolverPanel
-from engine.acquisition import CTAcquisition
-from engine.data.dataset import Slices
-from engine.job import Job
-from engine.preset_store import BUILT_IN, Preset, PresetStore
-from engine.priors.prior import IntensityMap
-from engine.simulate import simulate
+from engine.files.presets import BUILT_IN, Preset, PresetStore
+from engine.physics.simulate import Slices, simulate
+from engine.physics.units import IntensityMap
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import PAPER_RHO, apply_preset
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.job import Job
 
 ROOT = Path(__file__).resolve().parents[2]
 CTRL = Qt.KeyboardModifier.ControlModifier

@@ -2,9 +2,9 @@
 
 from app.forms.form import SettingsForm, excludes
 from app.forms.history import History
-from engine.acquisition import CTAcquisition
-from engine.data.input_options import InputOptions
-from engine.settings import Settings
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.input_options import InputOptions
+from engine.spec.settings import Settings
 
 
 def test_forms_that_share_a_history_share_the_undo(qtbot):

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from app.images.display import PRESETS
 from app.images.pane import ImagePane
 from app.images.window import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
-from engine.data.writers.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+from engine.export.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (
     Qt.MouseButton.LeftButton,

@@ -14,7 +14,7 @@ from app.plots.psd_image import PsdImages
 from app.plots.shade import shade_path
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
-from engine.frames import Frame
+from engine.runs.frames import Frame
 
 
 @pytest.fixture

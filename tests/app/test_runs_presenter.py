@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
-from engine.data.record import Checkpoint, RunRecord
+from engine.files.record import Checkpoint, RunRecord
 
 
 @pytest.fixture(scope="session")

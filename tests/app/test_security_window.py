@@ -17,7 +17,7 @@ from app.shell.crash_report import CrashFolder
 from app.shell.log import LogBook
 from app.tips import plain_tip
 from app.workspace.file import Workspace, runs_folder, write_workspace
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 MARK, DATE = "zqxheader", "19230405"
 FOLDER = "Quillfeather_Zsigmond"  # folders are named after patients, too

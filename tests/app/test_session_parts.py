@@ -57,7 +57,7 @@ def test_the_direct_image_is_made_once_per_measurement():
 
 
 def test_jobs_are_what_the_engine_takes():
-    from engine.job import Job
+    from engine.spec.job import Job
 
     for job in jobs([ASKED]):
         assert Job.from_dict(job).input == "demo:ct"

@@ -13,7 +13,7 @@ from app.runs.bar import KEYS
 from app.shell.help_pages import FIRST, FOLDER, pages, shortcuts_page
 from app.shell.help_window import HelpWindow
 from app.theme import make_palette
-from engine.paths import RESOURCES
+from engine.files.folders import RESOURCES
 
 
 @pytest.fixture

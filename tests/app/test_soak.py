@@ -29,7 +29,7 @@ def soak(tmp_path, monkeypatch, capsys):
 
     def run(seconds, *words, tasks=None):
         if tasks is not None:
-            monkeypatch.setattr("engine.commands.soak.engine_tasks", tasks)
+            monkeypatch.setattr("engine.cli.soak.engine_tasks", tasks)
             # a clock that moves on with every look at it, however busy the machine is
             monkeypatch.setattr("engine.soak.loop.monotonic", itertools.count(0.0).__next__)
         out = tmp_path / "out"
@@ -43,7 +43,7 @@ def soak(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def simple(monkeypatch):
     """Tasks for the soak that do nothing but one thing, and need no data."""
-    monkeypatch.setattr("engine.commands.soak.make_inputs", lambda folder: None)
+    monkeypatch.setattr("engine.cli.soak.make_inputs", lambda folder: None)
     return only
 
 

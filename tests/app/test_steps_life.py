@@ -20,9 +20,9 @@ from app.shell.about import AboutDialog
 from app.shell.help_pages import pages
 from app.theme import Theme
 from app.workspace.autosave import unfinished
-from engine.data.record import RunRecord
-from engine.errors import RequestError
-from engine.paths import state_folder
+from engine.files.folders import state_folder
+from engine.files.record import RunRecord
+from engine.spec.errors import RequestError
 
 ROOT = Path(__file__).resolve().parents[2]
 LONG = 2000
@@ -226,7 +226,8 @@ def leave_a_crashed_run(folder, job, after):
 
     Returns how many iterations the record tells of.
     """
-    from engine.job import Job, make_run, prepare
+    from engine.runs.prepare import make_run, prepare
+    from engine.spec.job import Job
 
     folder.mkdir(parents=True)
     run = make_run(prepare(Job.from_dict(job)), folder / "run.json")

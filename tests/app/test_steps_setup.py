@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from window_driver import HU, choose, click, pause, press, retype, save_phantom, until
 
-from engine.job import Job
+from engine.spec.job import Job
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 

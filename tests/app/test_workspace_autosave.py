@@ -11,7 +11,7 @@ import pytest
 
 from app.workspace.autosave import adopt, forget, prune, unfinished
 from app.workspace.locks import SessionFolder, is_alive
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,8 +16,8 @@ from app.workspace.file import (
 )
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
-from engine.data.record import Checkpoint, RunRecord
-from engine.errors import RequestError
+from engine.files.record import Checkpoint, RunRecord
+from engine.spec.errors import RequestError
 
 VIEW = {"window": [40.0, 400.0], "zoom": 2.5, "panes": ["reference", "#1"], "folded": []}
 

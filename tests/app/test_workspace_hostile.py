@@ -6,7 +6,7 @@ import pytest
 
 from app.workspace.file import LARGEST, Workspace, runs_folder, write_workspace
 from app.workspace.reading import read_workspace
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 GOOD = {
     "format": "dualscope-workspace",

@@ -11,7 +11,7 @@ import pytest
 from folder_inputs import copy_dicom, save_slice, table_rows
 
 from engine.cli import main
-from engine.preset_store import Preset, PresetStore
+from engine.files.presets import Preset, PresetStore
 
 OPTIONS = ["--unit", "hu", "--pixel-mm", "12", "--prior", "tv", "--settle", "0.02"]
 FBP = ["batch", "in", "-o", "out", *OPTIONS, "--solver", "fbp", "--formats", "npy"]

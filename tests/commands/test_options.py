@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
-from engine.commands.options import add_job_options, job_from
-from engine.errors import RequestError
+from engine.cli.options import add_job_options, job_from
+from engine.spec.errors import RequestError
 
 
 def job(*words):

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from volume_runs import small_stack
 
-from engine.cli import main
-from engine.commands import volume
-from engine.volume import compute
-from engine.volume.folder import JOURNAL, VolumeFolder
+from engine.cli import main, volume
+from engine.workflows.volume import compute
+from engine.workflows.volume.folder import JOURNAL, VolumeFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 SCAN = ["in.npy", "--unit", "hu", "--pixel-mm", "6", "--views", "8", "--device", "cpu"]

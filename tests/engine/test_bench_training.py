@@ -1,6 +1,6 @@
 """The training benchmark compares both ways of one network and says images per hour."""
 
-from engine.commands.bench_training import measure
+from engine.cli.bench_training import measure
 
 
 def test_each_network_is_measured_plain_and_fused():

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from engine.cli import main
-from engine.data.phantoms import brain_mr, ct_phantom
+from engine.physics.phantoms import brain_mr, ct_phantom
 
 QUICK = ["--nfe", "4", "--prior", "gaussian", "--quiet"]
 

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine.acquisition import CTAcquisition, MRIAcquisition
-from engine.data.dataset import Slices
-from engine.frames import PLANES, Frame, frame_of, pictures_of, scalars_of
-from engine.iteration import Iteration
-from engine.physics.units import MU_WATER_PER_MM
-from engine.priors.prior import IntensityMap
-from engine.simulate import simulate
+from engine.physics.simulate import Slices, simulate
+from engine.physics.units import MU_WATER_PER_MM, IntensityMap
+from engine.runs.frames import PLANES, Frame, frame_of, pictures_of, scalars_of
 from engine.solvers.diagnostics import norms, psd_curves
 from engine.solvers.homogenize import power
+from engine.solvers.iteration import Iteration
+from engine.spec.acquisition import CTAcquisition, MRIAcquisition
 
 SIZE = 16
 

@@ -10,16 +10,16 @@ import torch
 from helpers import relative
 from scipy import ndimage
 
-from engine.acquisition import TASKS, RestorationAcquisition, acquisition_for
 from engine.cli import main
-from engine.data.dataset import Slices
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.errors import RequestError
-from engine.priors.prior import IntensityMap
+from engine.physics.phantoms import brain_mr, ct_phantom
+from engine.physics.random import make_generator
+from engine.physics.restoration import restoration_problem
+from engine.physics.simulate import Slices
+from engine.physics.units import IntensityMap
 from engine.priors.tv import TVPrior
-from engine.random import make_generator
-from engine.restoration import restoration_problem
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
+from engine.spec.acquisition import TASKS, RestorationAcquisition, acquisition_for
+from engine.spec.errors import RequestError
 
 HU = IntensityMap("hu", 1000.0)
 QUICK = ["--prior", "gaussian", "--nfe", "10", "--quiet"]

@@ -16,10 +16,10 @@ import torch
 from helpers import FunctionPrior, dense_problem
 from solver_cases import IDS, SOLVERS
 
-from engine.data.record import Checkpoint, RunRecord
-from engine.errors import RequestError, StepFailed
-from engine.run import Run, RunControl
+from engine.files.record import Checkpoint, RunRecord
+from engine.runs.run import Run, RunControl
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.spec.errors import RequestError, StepFailed
 
 
 def shrink(x, sigma):

@@ -12,12 +12,12 @@ from recorded_runs import record_run, save_disc
 from sandbox import Watch
 
 from engine.cli import main
-from engine.data.places import fault_of_place, is_network
-from engine.data.record import Checkpoint, RunRecord
 from engine.data.source import open_input
-from engine.errors import RequestError
-from engine.job import resume_run
-from engine.rebuild import Rebuilder
+from engine.files.path_safety import fault_of_place, is_network
+from engine.files.record import Checkpoint, RunRecord
+from engine.runs.prepare import resume_run
+from engine.runs.reopen import Rebuilder
+from engine.spec.errors import RequestError
 
 ELSEWHERE = ("\\\\server\\share\\x.npy", "//server/share/x.npy", "smb://server/x", "/dev/zero", "/")
 MARK = "ZQX"

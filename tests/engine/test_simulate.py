@@ -6,21 +6,20 @@ import torch
 from ct_ellipses import head, line_integrals, raster
 from helpers import relative
 
-from engine.acquisition import CTAcquisition, MRIAcquisition, demo_acquisition
-from engine.data.dataset import Slices
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input, parse_slices
-from engine.errors import RequestError
 from engine.metrics.profiles import evaluate
+from engine.physics.simulate import Slices, ct_geometry, finer, simulate, simulate_ct
 from engine.physics.units import (
     MU_WATER_PER_MM,
+    IntensityMap,
     hu_to_mu,
     mu_to_hu,
     normalise_line_integrals,
     physical_line_integrals,
 )
-from engine.priors.prior import IntensityMap
-from engine.simulate import ct_geometry, finer, simulate, simulate_ct
+from engine.spec.acquisition import CTAcquisition, MRIAcquisition, demo_acquisition
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 MAPS = [IntensityMap("hu", 1000.0), IntensityMap("hu", 800.0), IntensityMap("hu", 500.0, 250.0)]
 

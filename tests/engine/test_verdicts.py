@@ -6,17 +6,17 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem
 
-from engine import verdicts as module
-from engine.commands.reconstruct import summary
-from engine.data.record import Checkpoint, RunRecord
-from engine.data.writers.report import page
-from engine.errors import DualscopeError
+from engine.cli.reconstruct import summary
+from engine.export.report import page
+from engine.files.record import Checkpoint, RunRecord
 from engine.priors.familiarity import Familiarity
-from engine.run import Run, RunControl
+from engine.runs import verdicts as module
+from engine.runs.certificate import certify
+from engine.runs.run import Run, RunControl
+from engine.runs.verdicts import LIKE, NOISE, UNLIKE, doubts_prior, noise_sentence, verdicts
 from engine.solvers.classical import CGTikhonov
 from engine.solvers.dc_pnpdp import DcPnpdp
-from engine.trust.certificate import certify
-from engine.verdicts import LIKE, NOISE, UNLIKE, doubts_prior, noise_sentence, verdicts
+from engine.spec.errors import DualscopeError
 
 LEVEL = {"low": (-90.0, -90.0), "high": (90.0, 90.0), "slices": 20, "sources": 3}
 
@@ -63,7 +63,7 @@ def test_a_finished_run_says_whether_its_prior_knows_the_image(tmp_path):
 def test_verdicts_do_not_change_the_bits_of_the_result(monkeypatch):
     looked = finish(run(prior(-100.0)))
     state = torch.random.get_rng_state()
-    monkeypatch.setattr("engine.run.verdicts", lambda *rest: {})
+    monkeypatch.setattr("engine.runs.run.verdicts", lambda *rest: {})
     plain = finish(run(prior(-100.0)))
     assert plain.record.verdicts == {}
     assert looked.record.result_sha256 == plain.record.result_sha256

@@ -9,9 +9,9 @@ from data_files import CT_SMALL, disc_sinogram, kspace_file
 from fault_injection import BROKEN, unreadable
 from fault_stages import QUICK, SCAN, command
 
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 RAYS = ["--scan-geometry", "parallel", "--scan-pitch-mm", "1", "--scan-range", "180"]
 RAYS += ["--unit", "line-integral", "--kind", "sinogram", "--device", "cpu"]

@@ -8,12 +8,12 @@ import torch
 from fuzz_cases import PART, run_cases
 from mutations import mutate, mutate_pickle, mutate_safetensors, mutate_zip
 
-from engine.data.record import Checkpoint
+from engine.files.record import Checkpoint
 from engine.priors.importing import open_checkpoint
 from engine.priors.importing.checkpoint import read_weights
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.training.checkpoint import read_checkpoint
-from engine.rebuild import Rebuilder
+from engine.runs.reopen import Rebuilder
 
 
 def importing(path):

@@ -11,13 +11,14 @@ from app.workspace.autosave import unfinished
 from app.workspace.file import SUFFIX, runs_folder, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs
-from engine.acquisition import CTAcquisition
-from engine.data.record import RunRecord
-from engine.data.shared_record import shared_record
-from engine.errors import RequestError
-from engine.job import Job, resume_run
-from engine.preset_store import PresetStore
+from engine.files.presets import PresetStore
+from engine.files.record import RunRecord
+from engine.files.shared_record import shared_record
+from engine.runs.prepare import resume_run
 from engine.solvers.catalogue import find_solver
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.errors import RequestError
+from engine.spec.job import Job
 
 
 def parts(count):

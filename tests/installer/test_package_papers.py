@@ -7,7 +7,7 @@ from importlib import metadata
 import pytest
 
 from engine.audit.licences import DEPENDENCIES
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 from installer.environment import Environment
 from installer.package import build, bundled, papers
 from installer.package.bundled import Part, Refused, check, of_distribution

@@ -8,10 +8,10 @@ import pytest
 import torch
 from kspace_files import fft2, write_cfl
 
-from engine.data.phantoms import brain_mr
-from engine.data.readers.bart import open_pair
+from engine.data.readers.kspace.bart import open_pair
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
+from engine.physics.phantoms import brain_mr
 from engine.physics.sensitivity import estimate_maps
 
 BART = shutil.which("bart")

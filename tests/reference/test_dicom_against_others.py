@@ -5,8 +5,8 @@ import pytest
 from dicom_files import write_enhanced, write_series, write_slice
 from pydicom import uid
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import open_dicom
+from engine.data.readers.dicom.reader import open_dicom
+from engine.spec.input_options import InputOptions
 
 sitk = pytest.importorskip("SimpleITK")
 

@@ -5,10 +5,10 @@ import pytest
 from results import make_result
 from volume_files import oblique, world_of
 
-from engine.data.input_options import InputOptions
-from engine.data.orientation import flip_lps_ras
+from engine.data.images.orientation import flip_lps_ras
 from engine.data.source import open_input
-from engine.data.writers import write_outputs
+from engine.export import write_outputs
+from engine.spec.input_options import InputOptions
 
 sitk = pytest.importorskip("SimpleITK")
 nib = pytest.importorskip("nibabel")

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from kspace_files import fft2, header_xml, lines_of, write_mrd
 
-from engine.data.input_options import InputOptions
-from engine.data.phantoms import brain_mr
 from engine.data.source import open_input
 from engine.physics.coils import birdcage_maps
-from engine.priors.prior import IntensityMap
+from engine.physics.phantoms import brain_mr
+from engine.physics.units import IntensityMap
+from engine.spec.input_options import InputOptions
 
 ismrmrd = pytest.importorskip("ismrmrd")
 XML = header_xml((160, 64, 1), (80, 64, 1), (400, 160, 5), (200, 160, 5))

@@ -8,7 +8,7 @@ import torch
 
 from engine import metrics
 from engine.metrics.ssim import ssim_per_image
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 
 HU = IntensityMap("hu", 900.0, -50.0)
 

@@ -11,10 +11,10 @@ from pydicom.dataset import Dataset as Header
 from pydicom.sequence import Sequence
 
 from engine.data.dataset import ImageDataset, Placement
-from engine.data.record import RunRecord
-from engine.data.writers.outputs import Result
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
+from engine.export.outputs import Result
+from engine.files.record import RunRecord
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
 
 ROWS, COLUMNS = 20, 28
 SECRETS = ("Zwölfender", "Hübschmann", "PID-4711-77", "山田", "太郎", "Yamada")

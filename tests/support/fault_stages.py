@@ -65,7 +65,7 @@ def complaints(text):
 
 def saying(work):
     """The same for a class of the app: its errors are told by the window."""
-    from engine.errors import DualscopeError
+    from engine.spec.errors import DualscopeError
 
     try:
         work()
@@ -199,14 +199,14 @@ def read_settings(out):
 
 
 def preset(inputs, out, version):
-    from engine.preset_store import Preset, PresetStore
+    from engine.files.presets import Preset, PresetStore
 
     values = {"nfe": 7 if version == "old" else 9}
     return saying(lambda: PresetStore(out / "presets").save(Preset("mine", settings=values)))
 
 
 def read_preset(out):
-    from engine.preset_store import PresetStore
+    from engine.files.presets import PresetStore
 
     store = PresetStore(out / "presets")
     (found,) = [one for one in store.presets("CT") if one.name == "mine"]

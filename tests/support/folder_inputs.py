@@ -8,10 +8,10 @@ import numpy as np
 from dicom_files import write_series
 from pydicom.data import get_testdata_file
 
-from engine.folder.request import FolderRequest
-from engine.folder.runner import FolderRunner
-from engine.job import Job
-from engine.run import RunControl
+from engine.runs.run import RunControl
+from engine.spec.job import Job
+from engine.workflows.folder.request import FolderRequest
+from engine.workflows.folder.runner import FolderRunner
 
 UNIT = {"unit": "hu", "pixel_mm": 12.0}
 SETTLE = 0.02  # seconds; a file of a test is written at once

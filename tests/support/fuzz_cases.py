@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sandbox import Watch, listing
 
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 
 PART = 500  # cases of one test, so that tests can share them out among processes
 LONGEST_MESSAGE = 2000

@@ -18,7 +18,7 @@ from PIL import Image
 from pydicom import uid
 from results import make_result
 
-from engine.data.writers import write_outputs
+from engine.export import write_outputs
 
 HU = {"unit": "hu"}
 SIZE = 24

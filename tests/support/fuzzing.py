@@ -46,9 +46,9 @@ def damaged_copy(original: Path, folder: Path, rng: random.Random) -> Path:
 
 def open_fully(path: Path, options: dict) -> None:
     """All that a person would do with a file before reconstructing."""
-    from engine.data.input_options import InputOptions
     from engine.data.source import open_input
-    from engine.priors.prior import IntensityMap
+    from engine.physics.units import IntensityMap
+    from engine.spec.input_options import InputOptions
 
     dataset = open_input(str(path), InputOptions.from_dict(options))
     dataset.preview(len(dataset) - 1)
@@ -63,7 +63,7 @@ class TooSlow(BaseException):
 
 def forked_trial(path: str) -> str:
     """``hdf5_trial.launch`` without starting Python anew for every file."""
-    from engine.data import hdf5_trial
+    from engine.data.readers.hdf5 import trial as hdf5_trial
 
     child = os.fork()
     if child == 0:
@@ -83,8 +83,8 @@ def forked_trial(path: str) -> str:
 
 
 def fuzz(folder: Path, first: int, count: int) -> dict:
-    from engine.data import hdf5_trial
-    from engine.errors import DualscopeError
+    from engine.data.readers.hdf5 import trial as hdf5_trial
+    from engine.spec.errors import DualscopeError
 
     hdf5_trial.launch = forked_trial
     options = json.loads((folder / "options.json").read_text())

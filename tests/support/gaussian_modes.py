@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from helpers import FunctionPrior
 
-from engine.random import make_generator
+from engine.physics.random import make_generator
 
 MEAN, SD = 0.3, 0.7
 

@@ -11,8 +11,9 @@ from torch import Tensor
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.operator import Operator
-from engine.priors.prior import IntensityMap, Prior, PriorInfo
-from engine.problem import Problem
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
+from engine.priors.prior import Prior, PriorInfo
 
 
 class DenseOperator(Operator):

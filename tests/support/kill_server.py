@@ -43,19 +43,19 @@ def serve(request):
 
 
 NEEDED = (
-    "engine.preset_store",
+    "engine.files.presets",
     "app.shell.settings",
     "app.workspace.file",
     "engine.cli",
-    "engine.commands.experiment",
-    "engine.commands.prior_import",
-    "engine.commands.prior_train",
-    "engine.commands.reconstruct",
+    "engine.cli.experiment",
+    "engine.cli.prior_import",
+    "engine.cli.prior_train",
+    "engine.cli.reconstruct",
     "engine.data.readers.arrays",
-    "engine.data.writers.dicom",
-    "engine.data.writers.hdf5",
-    "engine.data.writers.nifti",
-    "engine.data.writers.picture",
+    "engine.export.dicom",
+    "engine.export.hdf5",
+    "engine.export.nifti",
+    "engine.export.picture",
     "engine.priors.importing",
     "torch._dynamo",
 )

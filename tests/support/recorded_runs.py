@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.writers.outputs import physical_array
-from engine.job import Job, make_run, prepare
+from engine.export.outputs import physical_array
+from engine.runs.prepare import make_run, prepare
+from engine.spec.job import Job
 
 DEMO = {"input": "demo:ct", "acquisition": {"views": 12}, "prior": "tv", "device": "cpu", "seed": 3}
 PNP = {"nfe": 3, "cg_iterations": 3}

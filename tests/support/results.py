@@ -8,13 +8,13 @@ from helpers import DenseOperator
 from volume_files import oblique
 
 from engine.data.dataset import ImageDataset
-from engine.data.orientation import Screen
-from engine.data.record import RunRecord
-from engine.data.writers import Result
+from engine.data.images.orientation import Screen
+from engine.export import Result
+from engine.files.record import RunRecord
 from engine.physics.masks import build_mask
 from engine.physics.mri import SingleCoilMRI
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
 
 ROWS, COLUMNS = 12, 14
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.data.phantoms import ct_phantom
-from engine.job import Job
-from engine.volume.folder import VolumeFolder
-from engine.volume.plan import make_plan
-from engine.volume.reconstruct import Stored, VolumeRun
+from engine.physics.phantoms import ct_phantom
+from engine.spec.job import Job
+from engine.workflows.volume.folder import VolumeFolder
+from engine.workflows.volume.plan import make_plan
+from engine.workflows.volume.reconstruct import Stored, VolumeRun
 
 
 def small_stack(path, count=5, size=64):

@@ -21,7 +21,7 @@ from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.window import MainWindow
 from app.workspace.locks import SessionFolder
-from engine.paths import state_folder
+from engine.files.folders import state_folder
 
 HU = {"unit": "hu"}
 SIDE = 64

@@ -12,14 +12,14 @@ from typing import cast
 
 import numpy as np
 
-from engine.data.air import keep_above_air
 from engine.data.dataset import Dataset, ImageDataset
-from engine.data.input_options import InputOptions
+from engine.data.images.air import keep_above_air
 from engine.data.readers.npy import npz_names, read_npy, read_npz
-from engine.data.readers.slices import Indexable, SliceView, by_slices
+from engine.data.readers.volumes.slices import Indexable, SliceView, by_slices
 from engine.data.sidecar import Described, describe
-from engine.data.water import CT_UNITS, to_hu
-from engine.errors import DescriptionNeeded, RequestError
+from engine.data.sinogram.water import CT_UNITS, to_hu
+from engine.spec.errors import DescriptionNeeded, RequestError
+from engine.spec.input_options import InputOptions
 
 __all__ = ["image_array", "open_array", "open_mat", "open_npy", "open_npz", "read_npy"]
 
@@ -45,7 +45,7 @@ def open_mat(path: Path, options: InputOptions) -> Dataset:
     from engine.data.readers.mat5 import is_hdf5, read_mat5
 
     if is_hdf5(path):
-        from engine.data.readers.hdf5 import open_hdf5
+        from engine.data.readers.hdf5.reader import open_hdf5
 
         return open_hdf5(path, options)
     variables = read_mat5(path)
@@ -157,8 +157,8 @@ def open_array(
 
         return open_sinogram_array(array, path, options, described, reopen, sinogram_axes, files)
     if kind == "kspace":
-        from engine.data.readers.kspace_array import open_kspace_array
-        from engine.data.readers.spokes import find_trajectory, open_spokes_array
+        from engine.data.readers.kspace.arrays import open_kspace_array
+        from engine.data.readers.kspace.spokes import find_trajectory, open_spokes_array
 
         found = find_trajectory(path, described.options)
         if found is not None:

@@ -7,9 +7,9 @@ import hashlib
 import numpy as np
 
 from engine.data.dataset import ImageDataset, Placement
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.data.phantoms.stack import TorsoStack
-from engine.errors import RequestError
+from engine.physics.phantoms import brain_mr, ct_phantom
+from engine.physics.phantoms.stack import TorsoStack
+from engine.spec.errors import RequestError
 
 DEMO_SEED = 7
 NAMES = ("ct", "mri", "ct-volume")

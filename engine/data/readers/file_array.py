@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 SHORT_BYTES = 4096  # pieces below this are cheaper to read together with what lies between
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.input_options import InputOptions
-from engine.data.line_integrals import Rows
 from engine.data.readers.units import millimetres
-from engine.data.scan_geometry import Scan
 from engine.data.sidecar import describe
-from engine.data.sinogram import Opener, SinogramDataset, open_scan
-from engine.errors import RequestError
+from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
+from engine.data.sinogram.line_integrals import Rows
+from engine.data.sinogram.scan_geometry import Scan
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 PREFERRED = ("CtData", "CtDataFull", "CtDataLimited")
 DISTANCES = ("distanceSourceOrigin", "distanceSourceDetector")

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 MAX_BYTES: Final = 1 << 30
 MAX_ELEMENTS: Final = 100_000  # fields and cells of a file, all together

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.data.input_options import InputOptions
 from engine.data.readers.file_array import FileArray
 from engine.data.readers.sinogram_array import open_sinogram_array
-from engine.data.readers.slices import by_slices
-from engine.data.scan_geometry import Scan
+from engine.data.readers.volumes.slices import by_slices
 from engine.data.sidecar import describe
-from engine.data.sinogram import SinogramDataset
-from engine.errors import RequestError
+from engine.data.sinogram.dataset import SinogramDataset
+from engine.data.sinogram.scan_geometry import Scan
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HEADER = 1024
 MODES = {0: "i1", 1: "i2", 2: "f4", 6: "u2", 12: "f2"}

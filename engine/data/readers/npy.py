@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from engine.data.readers.file_array import FileArray
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 MAX_BYTES = 1 << 30
 MAX_MEMBERS = 1000

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT_ARC_DEG, arc_deg
-from engine.data.input_options import InputOptions
-from engine.data.line_integrals import Rows, from_counts, from_transmission
-from engine.data.readers.slices import SliceView
-from engine.data.rotation_centre import estimate_offset
-from engine.data.scan_geometry import GeometryNeeded, Scan, layout
+from engine.data.readers.volumes.slices import SliceView
 from engine.data.sidecar import Described, describe
-from engine.data.sinogram import Opener, SinogramDataset, open_scan
-from engine.errors import RequestError
+from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
+from engine.data.sinogram.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT_ARC_DEG, arc_deg
+from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
+from engine.data.sinogram.rotation_centre import estimate_offset
+from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 
 @dataclass

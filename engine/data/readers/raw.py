@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from engine.data.dataset import Dataset
-from engine.data.input_options import InputOptions
 from engine.data.readers.arrays import open_array
 from engine.data.readers.file_array import FileArray
 from engine.data.sidecar import describe
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 
 def open_raw(path: Path, options: InputOptions) -> Dataset:

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 
 from engine.data.dataset import Fact
-from engine.data.input_options import InputOptions
-from engine.data.line_integrals import Rows, from_counts, from_transmission
 from engine.data.readers.projections import with_centre
-from engine.data.readers.slices import Indexable, by_slices
-from engine.data.scan_geometry import GeometryNeeded, Scan, layout
+from engine.data.readers.volumes.slices import Indexable, by_slices
 from engine.data.sidecar import Described
-from engine.data.sinogram import Opener, SinogramDataset, open_scan
-from engine.errors import RequestError
+from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
+from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
+from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 NAMES = ("slice", "view", "detector")
 UNITS = ("line-integral", "transmission", "counts")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 LENGTHS_MM = {
     "m": 1e3,

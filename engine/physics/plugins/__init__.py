@@ -12,10 +12,10 @@ from typing import Final
 
 import torch
 
-from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.operator import Operator
+from engine.spec.errors import RequestError
 
 BACKENDS: Final = ("native", "astra", "torch-radon")
 

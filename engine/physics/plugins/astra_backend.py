@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins.base import PluginOperator
+from engine.spec.errors import RequestError
 
 
 class AstraOperator(PluginOperator):

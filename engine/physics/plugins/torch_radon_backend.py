@@ -13,9 +13,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
 from engine.physics.plugins.base import PluginOperator
+from engine.spec.errors import RequestError
 
 MOST_VIEWS: Final = 4096
 

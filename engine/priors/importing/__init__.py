@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.importing.checkpoint import (
     LARGEST_FILE_BYTES,
     Checkpoint,
@@ -29,8 +29,8 @@ from engine.priors.importing.edm_pickle import read_edm_pickle
 from engine.priors.importing.safetensors_weights import is_safetensors, read_safetensors
 from engine.priors.importing.state_dict import recognise
 from engine.priors.importing.torch_zip import read_torch_zip
-from engine.priors.prior import IntensityMap
 from engine.priors.safetensors_file import PriorHeader, save_prior
+from engine.spec.errors import RequestError
 
 LONGEST_FACT = 5000
 PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 # a snapshot of 936 tensors has 130,000, a torch.save file of them with its optimiser 200,000
 MOST_INSTRUCTIONS = 500_000

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.importing.stored import WEIGHT_DTYPES, Weight
 from engine.priors.networks import build_network
 from engine.priors.networks.blocks import ResamplingConv, filter_2d
 from engine.priors.precondition import precondition
+from engine.spec.errors import RequestError
 
 LARGEST_FILE_BYTES = 4 << 30
 LARGEST_JSON_BYTES = 1 << 20

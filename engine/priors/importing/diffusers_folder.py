@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.discrete_schedule import linear_schedule, sigmas
 from engine.priors.importing.checkpoint import Checkpoint, read_json
 from engine.priors.importing.safetensors_weights import read_safetensors
 from engine.priors.importing.stored import Weight
 from engine.priors.importing.torch_zip import read_torch_zip
 from engine.priors.networks import diffusers_unet
+from engine.spec.errors import RequestError
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 PICKLED_WEIGHTS = "diffusion_pytorch_model.bin"

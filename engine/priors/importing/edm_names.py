@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.importing.stored import Weight
+from engine.spec.errors import RequestError
 
 PREFIX = "model."
 LAYER = re.compile(r"(enc|dec)\.(\d{1,4})x(\d{1,4})_([a-z0-9_]{1,20})\.(.{1,60})", re.ASCII)

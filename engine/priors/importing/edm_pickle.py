@@ -14,7 +14,6 @@ from typing import Any, TypeGuard
 
 import torch
 
-from engine.errors import RequestError
 from engine.priors.importing.bounds import Budget
 from engine.priors.importing.checkpoint import Checkpoint, chosen, plain
 from engine.priors.importing.legacy_storage import load_from_bytes
@@ -28,6 +27,7 @@ from engine.priors.importing.stored import (
 )
 from engine.priors.networks import adm, song
 from engine.priors.precondition import VPPreconditioned, iddpm_levels
+from engine.spec.errors import RequestError
 
 FORMAT = "NVlabs EDM snapshot"
 LICENCE = "CC BY-NC-SA 4.0 (NVlabs EDM: not for commercial use), unless its author says otherwise"

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.discrete_schedule import linear_schedule, sigmas
 from engine.priors.importing.checkpoint import Checkpoint
 from engine.priors.importing.stored import Weight
 from engine.priors.networks import guided
+from engine.spec.errors import RequestError
 
 # widths by image size where the settings leave them out, as the original program has it
 WIDTHS: dict[int, list[float]] = {

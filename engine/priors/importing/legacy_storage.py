@@ -13,10 +13,10 @@ import io
 import struct
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.importing.bounds import Budget
 from engine.priors.importing.safe_pickle import read_pickle
 from engine.priors.importing.stored import DTYPES, Storage
+from engine.spec.errors import RequestError
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 

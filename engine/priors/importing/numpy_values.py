@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.importing.safe_pickle import Record
+from engine.spec.errors import RequestError
 
 DTYPE = "dtype"
 NUMBERS = {"f8": "d", "f4": "f", "i8": "q", "i4": "i", "b1": "?"}

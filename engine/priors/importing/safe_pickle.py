@@ -23,8 +23,8 @@ import pickletools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from engine.errors import RequestError
 from engine.priors.importing.bounds import LONGEST_NAME, Bounded, Budget
+from engine.spec.errors import RequestError
 
 MOST_STACKED = 200_000
 HIGHEST_PROTOCOL = 5

@@ -11,9 +11,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from engine.errors import RequestError
 from engine.priors.importing.stored import Weight
 from engine.priors.safetensors_file import FORMAT
+from engine.spec.errors import RequestError
 
 DTYPES = {
     "F16": torch.float16,

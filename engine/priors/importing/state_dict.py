@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.importing.checkpoint import Checkpoint
 from engine.priors.importing.edm_names import PREFIX, deduce, is_edm_state
 from engine.priors.importing.guided import is_guided_state, read_guided
 from engine.priors.importing.stored import Weight
 from engine.priors.networks import ARCHITECTURES
+from engine.spec.errors import RequestError
 
 LEVELS = {"sigma_data": (1e-3, 1e3), "sigma_min": (1e-5, 1.0), "sigma_max": (1.0, 1e5)}
 PRECONDITIONINGS = ("edm", "vp", "ve")

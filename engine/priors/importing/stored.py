@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 MOST_DIMENSIONS = 8
 # whole numbers occur in optimiser states and counters; only float weights are ever read

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.errors import RequestError
 from engine.priors.importing.legacy_storage import STORAGE_NAMES, declared_storage
 from engine.priors.importing.numpy_values import NUMPY_NAMES
 from engine.priors.importing.safe_pickle import read_pickle
@@ -26,6 +25,7 @@ from engine.priors.importing.stored import (
     rebuild_parameter,
     rebuild_tensor,
 )
+from engine.spec.errors import RequestError
 
 MOST_ENTRIES = 20_000
 # of the archive's directory and of its pickle: both are far below a megabyte in practice

@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import nn
 
-from engine.errors import RequestError
 from engine.priors.networks import adm, compact, diffusers_unet, guided, song
+from engine.spec.errors import RequestError
 
 
 @dataclass(frozen=True)

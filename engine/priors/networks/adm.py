@@ -12,7 +12,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.networks.any_size import AnySizeNetwork
 from engine.priors.networks.blocks import (
     ResamplingConv,
@@ -22,6 +21,7 @@ from engine.priors.networks.blocks import (
 )
 from engine.priors.networks.checks import check_levels, check_names, whole, wholes
 from engine.priors.networks.compact import full_precision
+from engine.spec.errors import RequestError
 
 EPS = 1e-5
 CHANNELS_PER_HEAD = 64

@@ -13,8 +13,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.networks.compact import full_precision
+from engine.spec.errors import RequestError
 
 
 def group_norm(channels: int, eps: float) -> nn.GroupNorm:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
 
 
 def check_names(kwargs: dict[str, Any], known: Collection[str]) -> None:

@@ -16,8 +16,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.networks.norm_silu import NormSilu
+from engine.spec.errors import RequestError
 
 CHANNELS_PER_GROUP = 8
 CHANNELS_PER_HEAD = 32

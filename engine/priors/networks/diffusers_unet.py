@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.networks.any_size import AnySizeNetwork
 from engine.priors.networks.checks import check_levels, check_names, one_of, whole, wholes
 from engine.priors.networks.compact import full_precision
+from engine.spec.errors import RequestError
 
 DEFAULTS: dict[str, Any] = {
     "freq_shift": 0,

@@ -12,11 +12,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.errors import RequestError
 from engine.priors.networks.any_size import AnySizeNetwork
 from engine.priors.networks.blocks import positional_embedding
 from engine.priors.networks.checks import check_levels, check_names, one_of, whole, wholes
 from engine.priors.networks.compact import full_precision
+from engine.spec.errors import RequestError
 
 GROUPS, EPS = 32, 1e-5
 FLAGS = ("conv_resample", "use_scale_shift_norm", "resblock_updown", "use_new_attention_order")

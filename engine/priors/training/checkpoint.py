@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from engine.data.atomic import write_atomic
-from engine.data.places import check_regular
-from engine.errors import RequestError
+from engine.files.atomic import write_atomic
+from engine.files.path_safety import check_regular
+from engine.spec.errors import RequestError
 
 FILE_NAME = "checkpoint.pt"
 BEFORE_DECAY = "before-decay.pt"  # to continue from: a decayed network has settled

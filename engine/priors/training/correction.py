@@ -11,15 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.data.dataset import Slices
-from engine.errors import RequestError
+from engine.physics.simulate import Slices, simulate_ct
 from engine.priors.precondition import Preconditioned
 from engine.priors.trained_scan import TrainedScan
 from engine.priors.training.data import Source
 from engine.priors.training.objective import Objective
 from engine.priors.training.settings import TrainingSettings
 from engine.priors.training.validation import Validation
-from engine.simulate import simulate_ct
+from engine.spec.errors import RequestError
 
 
 class Correction(Objective):

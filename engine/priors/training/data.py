@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.data.atomic import write_atomic
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.errors import RequestError
+from engine.files.atomic import write_atomic
+from engine.physics.phantoms import brain_mr, ct_phantom
+from engine.physics.random import make_generator
 from engine.priors.networks.compact import turned
 from engine.priors.training.augment import (
     local_field,
@@ -29,7 +29,7 @@ from engine.priors.training.augment import (
 )
 from engine.priors.training.scanner import AIR, add_grain, scanned
 from engine.priors.training.settings import MODALITIES, TrainingSettings
-from engine.random import make_generator
+from engine.spec.errors import RequestError
 
 UNITS_PER_X = 1000.0
 # In file units. CT: below air is padding, above is metal, far from what a body does.

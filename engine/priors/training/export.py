@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from engine.data.atomic import write_bytes_atomic
+from engine.files.atomic import write_bytes_atomic
 from engine.priors.familiarity import learn
 from engine.priors.safetensors_file import PriorHeader, save_prior
 from engine.priors.training.data import Source

@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from engine.errors import RequestError
 from engine.priors.networks.compact import CompactUNet
+from engine.spec.errors import RequestError
 
 
 @torch.no_grad()

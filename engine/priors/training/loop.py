@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from engine.errors import DualscopeError, RequestError
 from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
@@ -26,6 +25,7 @@ from engine.priors.training.loss import WeightAverage
 from engine.priors.training.objective import Denoising, Objective
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
+from engine.spec.errors import DualscopeError, RequestError
 
 ARCHITECTURE = "compact-unet"
 LOSS_WINDOW = 50

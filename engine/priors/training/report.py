@@ -11,7 +11,7 @@ from typing import TextIO
 
 from PIL import Image, ImageDraw
 
-from engine.data.atomic import write_atomic
+from engine.files.atomic import write_atomic
 from engine.priors.training.checkpoint import History
 from engine.priors.training.loop import Progress, Trainer
 

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import RequestError
-from engine.priors.prior import IntensityMap
-from engine.settings import Settings, option_name, setting
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, option_name, setting
 
 MODALITIES = ("ct", "mr")
 

@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.errors import RequestError
+from engine.physics.random import make_generator
 from engine.priors.precondition import Preconditioned
 from engine.priors.training.augment import random_phase
 from engine.priors.training.data import UNITS_PER_X, Source
-from engine.random import make_generator
+from engine.spec.errors import RequestError
 
 SIGMAS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # CT is judged within +-800 HU, as in the reconstruction metrics; range in normalised units

@@ -8,7 +8,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
 from window_driver import HU, choose, click, pause, press, save_phantom, sentences, until
 
-from engine.preset_store import Preset, PresetStore
+from engine.files.presets import Preset, PresetStore
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from window_driver import choose, click, press, sentences, until
 
 from app.batch.model import TABLE
 from app.runs.mailbox import Mailbox
-from engine.volume.folder import VolumeFolder
+from engine.workflows.volume.folder import VolumeFolder
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_folder_of_other_things_and_a_cluster_that_is_not_there_are_one_senten
 
 def test_workers_are_told_apart_by_name_and_only_web_pages_are_linked(tmp_path):
     from app.volume.work import Report
-    from engine.volume.reconstruct import WorkerState
+    from engine.workflows.volume.reconstruct import WorkerState
 
     folder = SimpleNamespace(stored=set(), path=tmp_path)
     run = SimpleNamespace(plan=SimpleNamespace(numbers=(4, 5)), folder=folder, dashboard=None)

@@ -13,9 +13,9 @@ from volume_series import COUNT, SIDE, save_series
 from window_driver import choose, click, press, sentences, until, wheel
 
 from app.volume.source import DIFFERENCE, NOT_MEASURED, REFERENCE, RESULT, VolumeSource
-from engine.run import RunControl
-from engine.volume.assemble import Volume
-from engine.volume.folder import VolumeFolder
+from engine.runs.run import RunControl
+from engine.workflows.volume.assemble import Volume
+from engine.workflows.volume.folder import VolumeFolder
 
 LAST = COUNT - 1
 

@@ -9,8 +9,8 @@ from engine.audit.advisories import matching
 from engine.audit.licences import refused
 from engine.audit.lock import installed, read_locks
 from engine.cli import main
-from engine.commands.audit import NOTE, examine
-from engine.errors import RequestError
+from engine.cli.audit import NOTE, examine
+from engine.spec.errors import RequestError
 
 HASH = "--hash=sha256:" + "0" * 64
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
-from engine.cluster.places import ClusterAddress, LocalWorkers
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.workflows.cluster.places import ClusterAddress, LocalWorkers
 
 ROOT = Path(__file__).resolve().parents[3]
 ASKED = ["reconstruct", "demo:ct", "-o", "out.npy"]
@@ -124,7 +124,7 @@ def test_options_that_do_not_fit_are_refused(capsys, arguments, said):
 def test_tls_files_add_to_what_dask_is_told(tmp_path):
     import dask
 
-    from engine.cluster.remote import security_of
+    from engine.workflows.cluster.remote import security_of
 
     ca = tmp_path / "ca.pem"
     ca.touch()
@@ -173,7 +173,7 @@ LIFE = """
 import json, os, sys, tempfile, threading
 import psutil
 if __name__ == "__main__":
-    import engine.commands.reconstruct
+    import engine.cli.reconstruct
     assert not {"dask", "distributed"} & set(sys.modules), "they take seconds to import"
     from engine.cluster.places import LocalWorkers
     folder = sys.argv[1]

@@ -10,12 +10,12 @@ import pytest
 import torch
 from volume_runs import images, plan_of, run_volume, small_job, small_stack, stored_numbers
 
-from engine.cluster.run import ClusterRun
-from engine.errors import RequestError
 from engine.priors.catalogue import prior_file
-from engine.run import RunControl
-from engine.volume.folder import VolumeFolder
-from engine.volume.reconstruct import Begun, Stored, WorkerState
+from engine.runs.run import RunControl
+from engine.spec.errors import RequestError
+from engine.workflows.cluster.run import ClusterRun
+from engine.workflows.volume.folder import VolumeFolder
+from engine.workflows.volume.reconstruct import Begun, Stored, WorkerState
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import torch
 from ct_ellipses import Ellipse, line_integrals, raster
 from ct_pd_files import Scan, Solid, turns, write_scan, write_view
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.ct_pd import is_ct_pd, open_ct_pd
+from engine.data.readers.ct_pd.reader import is_ct_pd, open_ct_pd
 from engine.data.source import open_input
 from engine.physics.fbp import fbp
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.input_options import InputOptions
 
 VIEWS = 120
 STEP = 2 * math.pi / VIEWS
@@ -254,7 +254,7 @@ def test_a_scan_is_told_by_its_own_tags(tmp_path):
 
 
 def test_only_the_projections_of_a_slice_are_read(tmp_path, monkeypatch):
-    from engine.data.readers import ct_pd_fan
+    from engine.data.readers.ct_pd import fan as ct_pd_fan
 
     dataset = opened(tmp_path, CASES["helical"])
     seen = []

@@ -9,9 +9,9 @@ import pytest
 from ct_ellipses import Ellipse
 from ct_pd_files import Scan, Solid, turns, write_scan, write_view
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.ct_pd import is_ct_pd, open_ct_pd
-from engine.errors import RequestError
+from engine.data.readers.ct_pd.reader import is_ct_pd, open_ct_pd
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 BODY = [Solid(Ellipse(10.0, 5.0, 60.0, 40.0, 0.2, 0.02))]
 SMALL = Scan(BODY, turns(1, 24), rows=2, columns=24, column_mm=18.0, central=(12.25, 1.5),

@@ -7,12 +7,12 @@ from pydicom import uid
 from pydicom.encaps import encapsulate
 
 from engine.cli import main
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import open_dicom
-from engine.data.readers.dicom_integrity import share_of_edge
-from engine.data.shrink import shrunk
-from engine.errors import RequestError
-from engine.priors.prior import IntensityMap
+from engine.data.images.shrink import shrunk
+from engine.data.readers.dicom.integrity import share_of_edge
+from engine.data.readers.dicom.reader import open_dicom
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 SIDE = 128
 ROW, COLUMN = np.mgrid[:SIDE, :SIDE] - (SIDE - 1) / 2

@@ -17,10 +17,10 @@ from dicom_files import (
 )
 from pydicom import uid
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import find_series, open_dicom
+from engine.data.readers.dicom.reader import find_series, open_dicom
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 OPTIONS = InputOptions()
 

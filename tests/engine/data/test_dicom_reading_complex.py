@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from dicom_files import COLUMNS, ROWS, picture, write_enhanced, write_series, write_slice
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import open_dicom
-from engine.errors import RequestError
+from engine.data.readers.dicom.reader import open_dicom
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HEIGHTS = (0.0, 3.0)
 

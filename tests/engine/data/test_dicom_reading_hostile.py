@@ -21,11 +21,11 @@ from dicom_files import (
 )
 from pydicom import uid
 
-from engine.data.input_options import InputOptions
-from engine.data.readers import dicom_scan
-from engine.data.readers.dicom import open_dicom
-from engine.data.readers.dicom_rle import decode_rle, unpack_bits
-from engine.errors import RequestError
+from engine.data.readers.dicom import scan as dicom_scan
+from engine.data.readers.dicom.reader import open_dicom
+from engine.data.readers.dicom.rle import decode_rle, unpack_bits
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 OPTIONS = InputOptions()
 EXPLICIT = uid.ExplicitVRLittleEndian

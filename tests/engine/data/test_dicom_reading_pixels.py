@@ -18,10 +18,10 @@ from dicom_files import (
 from PIL import Image
 from pydicom import uid
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import open_dicom
-from engine.data.readers.dicom_codestream import Stream, read_codestream
-from engine.errors import RequestError
+from engine.data.readers.dicom.codestream import Stream, read_codestream
+from engine.data.readers.dicom.reader import open_dicom
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 LOSSLESS = [
     uid.ImplicitVRLittleEndian,

@@ -8,11 +8,11 @@ import pydicom.data
 import pytest
 from pydicom.pixels import apply_rescale, pixel_array
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import open_dicom
-from engine.data.readers.dicom_scan import WANTED, read_header
-from engine.data.readers.dicom_values import values_of
-from engine.errors import RequestError
+from engine.data.readers.dicom.reader import open_dicom
+from engine.data.readers.dicom.scan import WANTED, read_header
+from engine.data.readers.dicom.values import values_of
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 PLAIN = InputOptions()
 ROOT = Path(pydicom.data.__file__).parent  # only what is installed; nothing is downloaded

@@ -8,9 +8,9 @@ from dicom_files import picture, write_enhanced, write_series, write_slice
 from pydicom import uid
 
 from engine.cli import main
-from engine.data.input_options import InputOptions
-from engine.data.readers.dicom import find_series, open_dicom
-from engine.errors import RequestError
+from engine.data.readers.dicom.reader import find_series, open_dicom
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HEIGHTS = [0.0, 2.0, 4.0, 6.0]
 

@@ -18,8 +18,8 @@ from dicom_results import (
 )
 from pydicom.uid import JPEGBaseline8Bit
 
-from engine.data.writers.dicom import write_dicom, write_dicom_series
-from engine.errors import DualscopeError
+from engine.export.dicom import write_dicom, write_dicom_series
+from engine.spec.errors import DualscopeError
 
 
 def written(tmp_path, result):

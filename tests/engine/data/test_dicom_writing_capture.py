@@ -6,8 +6,8 @@ import pytest
 from dicom_results import source_header
 from pydicom.uid import SecondaryCaptureImageStorage
 
-from engine.data.writers.dicom_capture import write_secondary_capture
-from engine.errors import RequestError
+from engine.export.dicom_capture import write_secondary_capture
+from engine.spec.errors import RequestError
 
 
 def gradient(*shape):

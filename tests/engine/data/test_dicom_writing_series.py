@@ -7,9 +7,9 @@ import pydicom
 import pytest
 from dicom_results import make_result, oblique_placements, picture, source_header
 
-from engine.data.writers import dicom, dicom_file
-from engine.data.writers.dicom import write_dicom, write_dicom_series
-from engine.errors import DualscopeError, RequestError
+from engine.export import dicom, dicom_file
+from engine.export.dicom import write_dicom, write_dicom_series
+from engine.spec.errors import DualscopeError, RequestError
 
 
 def stored_hu(file):

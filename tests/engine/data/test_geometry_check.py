@@ -7,14 +7,14 @@ import pytest
 import sinogram_files as files
 import torch
 
-from engine.data.geometry_check import cannot_tell, check_geometry
-from engine.data.input_options import InputOptions
-from engine.data.rotation_centre import estimate_offset
+from engine.data.sinogram.geometry_check import cannot_tell, check_geometry
+from engine.data.sinogram.rotation_centre import estimate_offset
 from engine.data.source import open_input
-from engine.errors import RequestError
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 NOISE = 0.01
 

@@ -7,15 +7,15 @@ import torch
 from helpers import FunctionPrior
 from results import make_result
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.run_h5 import is_run_h5, open_run_h5, read_run_h5
-from engine.data.record import RunRecord
-from engine.data.shared_record import shared_record
-from engine.data.writers import Result, write_outputs
-from engine.data.writers.outputs import physical_array
-from engine.errors import RequestError
-from engine.run import Run
+from engine.data.readers.hdf5.run_file import is_run_h5, open_run_h5, read_run_h5
+from engine.export import Result, write_outputs
+from engine.export.outputs import physical_array
+from engine.files.record import RunRecord
+from engine.files.shared_record import shared_record
+from engine.runs.run import Run
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 
 @pytest.fixture(params=["CT", "MR"])

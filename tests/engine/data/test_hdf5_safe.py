@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 import sinogram_files as files
 
-from engine.data import hdf5_links, hdf5_safe, hdf5_trial
-from engine.data.hdf5_safe import array, open_h5
-from engine.data.input_options import InputOptions
+from engine.data.readers.hdf5 import links as hdf5_links
+from engine.data.readers.hdf5 import safe as hdf5_safe
+from engine.data.readers.hdf5 import trial as hdf5_trial
+from engine.data.readers.hdf5.safe import array, open_h5
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 
 @pytest.fixture

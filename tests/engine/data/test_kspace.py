@@ -8,18 +8,17 @@ import torch
 from helpers import relative
 from kspace_files import fft2, ifft2
 
-from engine.acquisition import MRIAcquisition
-from engine.data.dataset import Slices
-from engine.data.input_options import InputOptions
-from engine.data.kspace_grid import is_complete, line_gaps, measured_samples
-from engine.data.phantoms import brain_mr
-from engine.data.readers.kspace_array import open_kspace_array
-from engine.errors import RequestError
+from engine.data.kspace.grid import is_complete, line_gaps, measured_samples
+from engine.data.readers.kspace.arrays import open_kspace_array
 from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_channels
 from engine.physics.masks import build_mask
-from engine.priors.prior import IntensityMap
-from engine.simulate import simulate_mri
+from engine.physics.phantoms import brain_mr
+from engine.physics.simulate import Slices, simulate_mri
+from engine.physics.units import IntensityMap
+from engine.spec.acquisition import MRIAcquisition
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 MR = IntensityMap("mr")
 

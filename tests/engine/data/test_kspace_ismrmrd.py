@@ -13,12 +13,12 @@ from kspace_files import (
     write_mrd,
 )
 
-from engine.data.input_options import InputOptions
-from engine.data.phantoms import brain_mr
-from engine.data.readers.kspace_hdf5 import open_kspace_h5
-from engine.errors import RequestError
+from engine.data.readers.kspace.hdf5 import open_kspace_h5
 from engine.physics.coils import birdcage_maps
-from engine.priors.prior import IntensityMap
+from engine.physics.phantoms import brain_mr
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 MR = IntensityMap("mr")
 NOISE, CALIBRATION, CALIBRATION_AND_IMAGING, REVERSE, NAVIGATOR, PHASECORR = range(19, 25)

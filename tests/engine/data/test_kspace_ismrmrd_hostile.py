@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from kspace_files import ACQUISITION, Line, fft2, header_xml, lines_of, write_mrd
 
-from engine.data import hdf5_trial
-from engine.data.input_options import InputOptions
-from engine.data.phantoms import brain_mr
-from engine.data.readers.kspace_hdf5 import open_kspace_h5
-from engine.errors import RequestError
+from engine.data.readers.hdf5 import trial as hdf5_trial
+from engine.data.readers.kspace.hdf5 import open_kspace_h5
 from engine.physics.coils import birdcage_maps
+from engine.physics.phantoms import brain_mr
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 NOISE = 19
 SHAPE = (80, 64, 1)

@@ -7,15 +7,15 @@ import pytest
 import torch
 from kspace_files import fft2
 
-from engine.data.input_options import InputOptions
-from engine.data.kspace_maps import UNEXPLAINED
-from engine.data.phantoms import brain_mr
-from engine.data.readers.kspace_array import open_kspace_array
+from engine.data.kspace.maps import UNEXPLAINED
+from engine.data.readers.kspace.arrays import open_kspace_array
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
+from engine.physics.phantoms import brain_mr
 from engine.physics.thermal_noise import thermal_noise
-from engine.priors.prior import IntensityMap
-from engine.trust.certificate import certify
+from engine.physics.units import IntensityMap
+from engine.runs.certificate import certify
+from engine.spec.input_options import InputOptions
 
 MR = IntensityMap("mr")
 COILS = "coil,read,phase"

@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 from kspace_files import fft2, header_xml, ifft2, oversampled, write_cfl, write_fastmri
 
-from engine.data.input_options import InputOptions
-from engine.data.phantoms import brain_mr
-from engine.data.readers.bart import open_bart
-from engine.data.readers.kspace_array import open_kspace_array
-from engine.data.readers.kspace_hdf5 import open_kspace_h5
+from engine.data.readers.kspace.arrays import open_kspace_array
+from engine.data.readers.kspace.bart import open_bart
+from engine.data.readers.kspace.hdf5 import open_kspace_h5
 from engine.data.source import open_input
-from engine.errors import DescriptionNeeded, RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
-from engine.priors.prior import IntensityMap
+from engine.physics.phantoms import brain_mr
+from engine.physics.units import IntensityMap
+from engine.spec.errors import DescriptionNeeded, RequestError
+from engine.spec.input_options import InputOptions
 
 MR = IntensityMap("mr")
 NONE = InputOptions()

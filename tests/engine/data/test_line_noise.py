@@ -5,14 +5,13 @@ import pytest
 import sinogram_files as files
 import torch
 
-from engine.acquisition import CTAcquisition
-from engine.data.input_options import InputOptions
-from engine.data.line_noise import LineNoise, declared_noise, estimated_noise
+from engine.data.sinogram.line_noise import LineNoise, declared_noise, estimated_noise
 from engine.data.source import open_input
 from engine.physics.noise import poisson_line_integrals
 from engine.physics.noise_estimate import photon_noise
-from engine.physics.units import noise_scale
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap, noise_scale
+from engine.spec.acquisition import CTAcquisition
+from engine.spec.input_options import InputOptions
 
 INTENSITY = IntensityMap("hu", 1000.0)
 PARALLEL = files.scan("parallel", 180, 180.0)

@@ -9,15 +9,15 @@ import torch
 from ct_ellipses import raster
 from helpers import relative
 
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
 from engine.physics.field_of_view import field_of_view_mm
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.priors.air import AirShifted, air_mask, with_air
-from engine.priors.prior import IntensityMap
 from engine.priors.tv import TVPrior
-from engine.random import make_generator
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.sparse import TV
+from engine.spec.input_options import InputOptions
 
 INTENSITY = IntensityMap("hu", 800.0, 0.0)
 FROM_AIR = IntensityMap("hu", 800.0, -1000.0)  # in which the smallest image is air

@@ -13,11 +13,11 @@ from results import make_result
 from volume_files import assert_every_voxel_is_in_its_place, nifti_bytes, oblique, write_nifti
 
 from engine.data.dataset import Placement
-from engine.data.input_options import InputOptions
-from engine.data.readers.nifti import open_nifti
+from engine.data.readers.volumes.nifti import open_nifti
 from engine.data.source import open_input
-from engine.data.writers import write_outputs
-from engine.errors import DualscopeError, RequestError
+from engine.export import write_outputs
+from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.input_options import InputOptions
 
 HU, MR = InputOptions(unit="hu"), InputOptions(modality="mr")
 VOLUME = np.random.default_rng(0).integers(-1000, 2000, (4, 5, 3)).astype(np.int16)

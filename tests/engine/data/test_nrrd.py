@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from volume_files import assert_every_voxel_is_in_its_place, oblique, write_nrrd
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.nrrd import open_nrrd
+from engine.data.readers.volumes.nrrd import open_nrrd
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HU = InputOptions(unit="hu")
 VOLUME = np.random.default_rng(1).integers(-1000, 2000, (4, 5, 3)).astype(np.int16)

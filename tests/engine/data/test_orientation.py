@@ -7,8 +7,8 @@ import pytest
 from volume_files import oblique
 
 from engine.data.dataset import Placement
-from engine.data.orientation import Screen, affine_of, flip_lps_ras, usable
-from engine.errors import RequestError
+from engine.data.images.orientation import Screen, affine_of, flip_lps_ras, usable
+from engine.spec.errors import RequestError
 
 
 def signed_permutations():

@@ -10,10 +10,10 @@ from PIL import Image
 from results import make_result
 
 from engine.cli import main
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
-from engine.data.writers import write_outputs
-from engine.data.writers.window import DEFAULT_CT_WINDOW
+from engine.export import write_outputs
+from engine.export.window import DEFAULT_CT_WINDOW
+from engine.spec.input_options import InputOptions
 
 
 def spaced(spacing, **more):

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from engine.data.input_options import InputOptions
-from engine.data.phantoms.stack import TorsoStack
 from engine.data.source import open_input
+from engine.physics.phantoms.stack import TorsoStack
+from engine.spec.input_options import InputOptions
 
 
 def test_a_stack_changes_smoothly_and_is_drawn_slice_by_slice():

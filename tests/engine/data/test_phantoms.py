@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.data.phantoms import CONTRASTS, REGIONS, Lesion, Phantom, brain_mr, ct_phantom
-from engine.data.phantoms.shapes import Canvas, ellipse, tube
-from engine.data.phantoms.texture import field
-from engine.errors import RequestError
+from engine.physics.phantoms import CONTRASTS, REGIONS, Lesion, Phantom, brain_mr, ct_phantom
+from engine.physics.phantoms.shapes import Canvas, ellipse, tube
+from engine.physics.phantoms.texture import field
+from engine.spec.errors import RequestError
 
 SEEDS = range(5)
 

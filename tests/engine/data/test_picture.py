@@ -11,12 +11,12 @@ import pytest
 from PIL import Image
 from results import make_result
 
-from engine.data.input_options import InputOptions
-from engine.data.readers.picture import open_png, open_tiff
+from engine.data.readers.volumes.picture import open_png, open_tiff
 from engine.data.source import open_input
-from engine.data.writers import write_outputs
-from engine.data.writers.picture import round_length, windowed_png
-from engine.errors import RequestError
+from engine.export import write_outputs
+from engine.export.picture import round_length, windowed_png
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HU = InputOptions(unit="hu")
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from engine.data.rebinning import (
+from engine.data.sinogram.rebinning import (
     Detector,
     at_angles,
     at_bins,

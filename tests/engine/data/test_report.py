@@ -11,13 +11,13 @@ from helpers import FunctionPrior
 from results import make_problem
 
 from engine.cli import main
-from engine.data.record import RunRecord
-from engine.data.writers.report import write_report
-from engine.data.writers.report_svg import Curve, chart
-from engine.errors import DualscopeError
-from engine.run import Run
+from engine.export.report import write_report
+from engine.export.report_svg import Curve, chart
+from engine.files.record import RunRecord
+from engine.runs.run import Run
 from engine.solvers.classical import CGTikhonov
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.spec.errors import DualscopeError
 
 VOID = {"meta", "img", "br", "path", "circle"}
 

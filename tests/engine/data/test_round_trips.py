@@ -5,10 +5,10 @@ import pytest
 import torch
 from dicom_files import write_series
 
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
-from engine.data.writers import Result, write_outputs
-from engine.priors.prior import IntensityMap
+from engine.export import Result, write_outputs
+from engine.physics.units import IntensityMap
+from engine.spec.input_options import InputOptions
 
 OBLIQUE = (0.36, -0.48, 0.8)  # the normal of the rows and columns below
 TURNED = [0.8, 0.6, 0.0, -0.48, 0.64, 0.6]

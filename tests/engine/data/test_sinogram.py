@@ -8,12 +8,12 @@ import sinogram_files as files
 import torch
 from ct_ellipses import raster
 
-from engine.data.input_options import InputOptions
-from engine.data.sinogram import GeometryNeeded, SinogramDataset
+from engine.data.sinogram.dataset import GeometryNeeded, SinogramDataset
 from engine.data.source import open_input
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view
 from engine.physics.units import MU_WATER_PER_MM
+from engine.spec.input_options import InputOptions
 
 
 def open_file(path, **options):
@@ -173,7 +173,7 @@ def test_plain_arrays_with_a_sidecar(tmp_path, suffix, geometry):
 
 @pytest.mark.parametrize("make", [files.tiff_pages, files.tiff_folder])
 def test_tiff_projections_in_natural_order(tmp_path, make):
-    from engine.data.readers.tiff_stack import open_tiff_stack
+    from engine.data.readers.volumes.tiff_stack import open_tiff_stack
 
     stack = files.counts(files.two_rows(files.sinogram(PARALLEL)), dark=0.0).astype(np.uint16)
     path = make(tmp_path / ("a.tif" if make is files.tiff_pages else "views"), stack)

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 import sinogram_files as files
 
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
-from engine.errors import RequestError
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 HU = IntensityMap("hu", 1000.0, 0.0)
 SCAN = files.scan("parallel", 60, 180.0)

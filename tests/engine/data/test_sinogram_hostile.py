@@ -14,10 +14,10 @@ import pytest
 import sinogram_files as files
 from numpy.lib import format as npy_format
 
-from engine.data.input_options import InputOptions
 from engine.data.readers import mat5
 from engine.data.source import open_input
-from engine.errors import RequestError
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 
 SMALL = files.scan("parallel", 12, 180.0, detectors=16)
 FAN = files.scan("fan", 12, 360.0, detectors=16)

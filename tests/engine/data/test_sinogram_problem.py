@@ -8,15 +8,16 @@ import sinogram_files as files
 import torch
 from ct_ellipses import raster
 
-from engine.data.input_options import InputOptions
-from engine.data.rotation_centre import SIDE
+from engine.data.sinogram.rotation_centre import SIDE
+from engine.data.sinogram.view_selection import select_views
 from engine.data.source import open_input
-from engine.data.view_selection import select_views
-from engine.errors import RequestError
-from engine.job import Job, make_run, prepare
 from engine.physics.field_of_view import field_of_view, field_of_view_mm
 from engine.physics.matrix_cache import MatrixCache
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.runs.prepare import make_run, prepare
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
+from engine.spec.job import Job
 
 INTENSITY = IntensityMap("hu", 800.0, 100.0)
 PARALLEL = files.scan("parallel", 90, 180.0, start=15.0)

@@ -8,15 +8,15 @@ import pytest
 import scipy.io
 import torch
 
-from engine.data.input_options import InputOptions
+from engine.data.kspace.spokes import SpokesDataset, covered_block
+from engine.data.kspace.trajectory import Trajectory
 from engine.data.source import open_input
-from engine.data.spokes import SpokesDataset, covered_block
-from engine.data.trajectory import Trajectory
-from engine.errors import RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_complex
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 from engine.solvers.least_squares import damped_least_squares
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
 from tests.support.kspace_files import write_cfl
 from tests.support.spokes_files import GOLDEN, blobs, direct, radial, spiral, write_mrd_paths
 

@@ -7,7 +7,7 @@ import pytest
 from supervised_files import write_network
 
 from engine.cli import main
-from engine.data.phantoms import brain_mr, ct_phantom
+from engine.physics.phantoms import brain_mr, ct_phantom
 
 INPUTS = ["ct.npy", "mr.npy", "--unit", "hu", "--pixel-mm", "12"]
 SMALL = ["--prior", "tv", "--quick", "--quiet", "--cg-iterations", "3"]

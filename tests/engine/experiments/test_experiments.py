@@ -8,15 +8,16 @@ from experiment_files import all_rows, body
 from PIL import Image
 
 from engine.cli import main
-from engine.experiments import plan
-from engine.experiments.catalogue import EXPERIMENTS
-from engine.experiments.definition import Method
-from engine.experiments.plan import make_plan
-from engine.experiments.request import Request
-from engine.experiments.runner import Runner, _slug
-from engine.experiments.sources import Sources
-from engine.job import Job, make_run, prepare
+from engine.runs.prepare import make_run, prepare
 from engine.solvers.catalogue import parse_variant
+from engine.spec.job import Job
+from engine.workflows.experiments import plan
+from engine.workflows.experiments.catalogue import EXPERIMENTS
+from engine.workflows.experiments.definition import Method
+from engine.workflows.experiments.plan import make_plan
+from engine.workflows.experiments.request import Request
+from engine.workflows.experiments.runner import Runner, _slug
+from engine.workflows.experiments.sources import Sources
 
 # budgets beyond --quick, where a tenth is still long for a test
 MORE = {"table1": ["--nfe", "11"], "supervised": ["--network", "net.safetensors"]}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.experiments import paper
-from engine.experiments.catalogue import EXPERIMENTS
-from engine.experiments.summary import summarise
+from engine.workflows.experiments import paper
+from engine.workflows.experiments.catalogue import EXPERIMENTS
+from engine.workflows.experiments.summary import summarise
 
 # experiment, scan, method, PSNR, SSIM
 PRINTED = """

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from experiment_files import all_rows, body
 
-import engine.experiments.measure as measure
-from engine.experiments.runner import Runner
+import engine.workflows.experiments.measure as measure
+from engine.workflows.experiments.runner import Runner
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import sys
 import pytest
 import torch
 
-from engine.experiments.memory import PeakMemory
-from engine.experiments.summary import relative
+from engine.physics.peak_memory import PeakMemory
+from engine.workflows.experiments.summary import relative
 
 
 def test_ratios_pair_the_rounds():

@@ -3,8 +3,8 @@
 import pytest
 from experiment_files import all_rows, body
 
-import engine.experiments.measure as measure
-from engine.experiments.runner import Runner
+import engine.workflows.experiments.measure as measure
+from engine.workflows.experiments.runner import Runner
 
 
 def kept(name, *folders):
@@ -47,7 +47,7 @@ def test_one_run_serves_all_slices_of_an_input(experiment, monkeypatch):
 
 
 def test_when_a_run_of_several_fails_each_slice_is_run_alone(experiment, monkeypatch):
-    monkeypatch.setattr("engine.experiments.runner.several_runs", lambda *args: [])
+    monkeypatch.setattr("engine.workflows.experiments.runner.several_runs", lambda *args: [])
     assert experiment("ablation", "--count", "2", "--together", "2") == 0
     assert [row["status"] for row in all_rows("ablation")] == ["done"] * 8
 

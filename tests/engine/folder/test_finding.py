@@ -9,10 +9,10 @@ from dicom_files import SECRETS
 from folder_inputs import copy_dicom, request, run_folder, save_series, save_slice, table_rows
 from PIL import Image
 
-from engine.errors import RequestError
-from engine.folder.finding import Finder
-from engine.folder.names import SAFE, free_name, safe_name, shown_name
-from engine.folder.table import LEFT_OUT
+from engine.spec.errors import RequestError
+from engine.workflows.folder.finding import Finder
+from engine.workflows.folder.names import SAFE, free_name, safe_name, shown_name
+from engine.workflows.folder.table import LEFT_OUT
 
 
 def look(folder, results="out"):

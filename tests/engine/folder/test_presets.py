@@ -5,9 +5,9 @@ import json
 import pytest
 from folder_inputs import copy_dicom, request, run_folder
 
-from engine.errors import RequestError
-from engine.folder.request import find_presets
-from engine.preset_store import FORMAT, Preset, PresetStore
+from engine.files.presets import FORMAT, Preset, PresetStore
+from engine.spec.errors import RequestError
+from engine.workflows.folder.request import find_presets
 
 
 def test_a_saved_preset_says_method_settings_and_scan_and_the_request_counts_more(place, tmp_path):

@@ -8,9 +8,9 @@ import pytest
 from fault_injection import FULL, failing, strays, unreadable
 from folder_inputs import request, run_folder, save_slice, table_rows
 
-from engine.errors import DualscopeError, RequestError
-from engine.folder.runner import FolderRunner, locked
-from engine.run import RunControl
+from engine.runs.run import RunControl
+from engine.spec.errors import DualscopeError, RequestError
+from engine.workflows.folder.runner import FolderRunner, locked
 
 SLOW = {"settings": {"nfe": 12, "cg_iterations": 2}}
 

@@ -5,10 +5,10 @@ import time
 
 from folder_inputs import SETTLE, request, run_folder, save_slice
 
-from engine.folder import settling
-from engine.folder.finding import Finder
-from engine.folder.runner import FolderRunner
-from engine.run import RunControl
+from engine.runs.run import RunControl
+from engine.workflows.folder import settling
+from engine.workflows.folder.finding import Finder
+from engine.workflows.folder.runner import FolderRunner
 
 
 def watching(folder, results, events):

@@ -9,7 +9,7 @@ import torch
 
 from engine import metrics
 from engine.metrics import lpips as lpips_module
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 
 HU = IntensityMap("hu", 800.0, 0.0)
 

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from engine import metrics
-from engine.errors import DualscopeError, RequestError
 from engine.physics.masks import build_mask
 from engine.physics.mri import SingleCoilMRI
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
+from engine.spec.errors import DualscopeError, RequestError
 
 HU = IntensityMap("hu", 1000.0, 24.0)
 MR = IntensityMap("mr", 3.0)

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.metrics.psnr import psnr_of_volume, psnr_per_image
 from engine.metrics.ssim import pool_to_256, ssim_per_image
+from engine.spec.errors import RequestError
 
 WINDOWS = [
     {"reflect": True},

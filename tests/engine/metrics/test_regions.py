@@ -9,7 +9,7 @@ from engine import metrics
 from engine.metrics.psnr import psnr_of_volume, psnr_per_image
 from engine.metrics.regions import body_mask
 from engine.metrics.ssim import ssim_per_image
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 
 HU = IntensityMap("hu", 1000.0, 24.0)
 MR = IntensityMap("mr")

@@ -9,8 +9,8 @@ import torch
 from helpers import dense_matrix, proximal_dense, relative
 from scipy import ndimage
 
-from engine.errors import RequestError
 from engine.physics.blur import Blur, gaussian_kernel, motion_kernel
+from engine.spec.errors import RequestError
 
 SIZES = [(16, 16), (15, 17), (12, 9), (1, 8)]
 BOUNDARIES = {"circular": "wrap", "zero": "constant"}

@@ -10,11 +10,11 @@ import pytest
 import torch
 from ct_ellipses import Ellipse, line_integrals, raster
 
-from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
 from engine.physics.system_matrix import check_budget
+from engine.spec.errors import RequestError
 
 CACHE = MatrixCache(None)
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from ct_ellipses import Ellipse, head, line_integrals, raster
 
-from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.fbp import FILTERS, fbp
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
 from engine.physics.view_weights import arc, view_weights
+from engine.spec.errors import RequestError
 
 N = 96
 

@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from engine.errors import RequestError
 from engine.physics.geometry import CTGeometry
+from engine.spec.errors import RequestError
 
 
 def test_sparse_view_leaves_the_end_point_out():

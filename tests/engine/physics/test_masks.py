@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from engine.errors import RequestError
 from engine.physics.masks import MASK_NAMES, SamplingMask, build_mask, given
+from engine.spec.errors import RequestError
 
 RULES = [name for name in MASK_NAMES if name != "given"]
 

@@ -7,7 +7,6 @@ import math
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.physics.masks import build_mask
 from engine.physics.noise import (
     MIN_COUNT,
@@ -15,6 +14,7 @@ from engine.physics.noise import (
     gaussian,
     poisson_line_integrals,
 )
+from engine.spec.errors import RequestError
 
 N = 40_000
 

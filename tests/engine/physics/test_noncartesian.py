@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import centred_fft2, to_channels, to_complex
 from engine.physics.noncartesian import NonCartesianMRI
 from engine.solvers.least_squares import damped_least_squares
+from engine.spec.errors import RequestError
 from tests.support.spokes_files import blobs, direct, radial, spiral
 
 SIZES = [(32, 32), (31, 33), (16, 27)]

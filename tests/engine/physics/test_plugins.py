@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.physics import plugins
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
 from engine.physics.plugins import available_backends, make_ct_operator
+from engine.spec.errors import RequestError
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ import torch
 from helpers import dense_matrix, proximal_dense, relative
 from PIL import Image
 
-from engine.errors import RequestError
 from engine.physics.super_resolution import SuperResolution
+from engine.spec.errors import RequestError
 
 
 def noise(*shape, dtype=torch.float64, seed=0):

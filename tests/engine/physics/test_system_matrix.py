@@ -8,10 +8,10 @@ import time
 import numpy as np
 import pytest
 
-from engine.errors import RequestError
 from engine.physics import system_matrix
 from engine.physics.geometry import CTGeometry
 from engine.physics.system_matrix import build, check_budget, count_entries, estimate_bytes
+from engine.spec.errors import RequestError
 
 
 @pytest.mark.parametrize("kind", ["parallel", "fan"])

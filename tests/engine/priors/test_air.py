@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.acquisition import CTAcquisition
-from engine.data.dataset import Slices
+from engine.physics.simulate import Slices, simulate
+from engine.physics.units import IntensityMap
 from engine.priors.air import AirShifted, air_mask, with_air
-from engine.priors.prior import IntensityMap, Prior
+from engine.priors.prior import Prior
 from engine.priors.tv import TVPrior
-from engine.run import Run
-from engine.simulate import simulate
+from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
+from engine.spec.acquisition import CTAcquisition
 
 UNITS = IntensityMap("hu", 800.0)
 

@@ -5,10 +5,10 @@ import torch
 from supervised_files import write_network
 
 from engine.cli import main
-from engine.data.phantoms import ct_phantom
-from engine.errors import RequestError
+from engine.physics.phantoms import ct_phantom
 from engine.priors import catalogue
 from engine.priors.catalogue import SUPERVISED, bundled, find_prior, list_priors, load_prior
+from engine.spec.errors import RequestError
 
 LARGEST_BYTES = 24_000_000
 

@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.priors.networks import build_network, norm_silu
 from engine.priors.networks.compact import (
     CompactUNet,
@@ -12,6 +11,7 @@ from engine.priors.networks.compact import (
     pad_to_multiple,
     turned,
 )
+from engine.spec.errors import RequestError
 
 TINY = {
     "channels": 1,

@@ -9,8 +9,7 @@ import torch
 from supervised_files import KWARGS, write_network
 
 from engine.cli import main
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.errors import RequestError
+from engine.physics.phantoms import brain_mr, ct_phantom
 from engine.priors.catalogue import load_prior
 from engine.priors.familiarity import (
     LEVELS,
@@ -28,6 +27,7 @@ from engine.priors.familiarity import (
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
 from engine.priors.safetensors_file import PriorHeader, load_prior_file, save_prior
+from engine.spec.errors import RequestError
 
 KNOWN = Familiarity(((0.0, 0.0, 0.0),) * 4, (1.0,) * 4, (-40.0,) * 2, (0.0,) * 2, 20, 3)
 SIZE = 64

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.priors.networks.compact import CompactUNet
 from engine.priors.training.grow import grow
+from engine.spec.errors import RequestError
 
 
 def scrambled(widths, attention=()):

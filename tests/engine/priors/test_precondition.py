@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.network_prior import NetworkPrior
 from engine.priors.networks.compact import CompactUNet
 from engine.priors.precondition import EDMPreconditioned, precondition
-from engine.priors.prior import IntensityMap, PriorInfo
+from engine.priors.prior import PriorInfo
+from engine.spec.errors import RequestError
 
 
 @pytest.fixture(autouse=True)

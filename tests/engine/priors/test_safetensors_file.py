@@ -9,10 +9,10 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.errors import RequestError
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
 from engine.priors.safetensors_file import PriorHeader, load_prior_file, save_prior
+from engine.spec.errors import RequestError
 
 HEADER = PriorHeader(
     name="tiny",

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.priors.training import scanner
 from engine.priors.training.augment import local_field, other_contrast, warp
 from engine.priors.training.data import Sampler, Source
 from engine.priors.training.settings import TrainingSettings
+from engine.spec.errors import RequestError
 
 SEEDS = range(12)
 AIR = torch.full((96, 96), -1.0)

@@ -8,9 +8,8 @@ import pytest
 import torch
 from supervised_files import write_network
 
-from engine.commands import prior_train
-from engine.data.phantoms import ct_phantom
-from engine.errors import RequestError
+from engine.cli import prior_train
+from engine.physics.phantoms import ct_phantom
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan, trained_scan, unfamiliar
 from engine.priors.training.correction import Correction, CorrectionValidation
@@ -18,6 +17,7 @@ from engine.priors.training.data import Sampler, Source
 from engine.priors.training.export import Origin, export
 from engine.priors.training.loop import Trainer
 from engine.priors.training.settings import RunSettings, TrainingSettings
+from engine.spec.errors import RequestError
 
 TINY = {
     "widths": "16,32",

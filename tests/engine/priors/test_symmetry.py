@@ -9,7 +9,7 @@ from solver_cases import SOLVERS
 
 from engine.priors.air import AirShifted
 from engine.priors.symmetry import LARGEST_SHIFT, Moved, moved
-from engine.run import Run
+from engine.runs.run import Run
 from engine.solvers.sitcom import Sitcom
 
 

@@ -15,8 +15,7 @@ import pytest
 import torch
 from PIL import Image
 
-from engine.commands import prior_train
-from engine.errors import DualscopeError, RequestError
+from engine.cli import prior_train
 from engine.priors.gaussian import power_law_spectrum
 from engine.priors.precondition import EDMPreconditioned
 from engine.priors.safetensors_file import load_prior_file
@@ -26,6 +25,7 @@ from engine.priors.training.loss import WeightAverage, edm_loss, sample_sigma
 from engine.priors.training.report import ProgressLine
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
+from engine.spec.errors import DualscopeError, RequestError
 
 ROOT = Path(__file__).resolve().parents[3]
 TINY = {
@@ -316,7 +316,7 @@ def test_the_command_refuses_validation_data_in_training(tmp_path):
 
 def test_a_termination_signal_saves_and_the_next_run_resumes(tmp_path):
     arguments = command(tmp_path, "--steps=300", "--threads=1")
-    call = [sys.executable, "-m", "engine.commands.prior_train", *arguments]
+    call = [sys.executable, "-m", "engine.cli.prior_train", *arguments]
     process = subprocess.Popen(call, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline().startswith("step 1/")
     os.kill(process.pid, signal.SIGTERM)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import RequestError
 from engine.priors.training.augment import random_phase, warp
 from engine.priors.training.data import (
     Sampler,
@@ -15,6 +14,7 @@ from engine.priors.training.data import (
     read_sources,
 )
 from engine.priors.training.settings import TrainingSettings
+from engine.spec.errors import RequestError
 
 TINY = {"size": 64, "crop": 32, "batch": 4, "phantom_share": 0.0}
 

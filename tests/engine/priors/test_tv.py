@@ -3,7 +3,7 @@
 import torch
 from helpers import relative
 
-from engine.priors.prior import IntensityMap
+from engine.physics.units import IntensityMap
 from engine.priors.tv import TVPrior, divergence, gradient, total_variation, tv_prox
 
 

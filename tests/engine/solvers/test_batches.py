@@ -5,7 +5,7 @@ import torch
 from helpers import FunctionPrior, dense_problem
 from solver_cases import IDS, SOLVERS
 
-from engine.run import Run
+from engine.runs.run import Run
 
 
 @pytest.mark.parametrize(("solver", "values"), SOLVERS, ids=IDS)

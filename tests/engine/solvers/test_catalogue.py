@@ -5,10 +5,10 @@ import dataclasses
 import pytest
 from helpers import FunctionPrior, dense_problem
 
-from engine.errors import RequestError
-from engine.random import make_generator
+from engine.physics.random import make_generator
 from engine.solvers.catalogue import SOLVERS, find_solver, parse_variant
 from engine.solvers.presets import BUDGETS, apply_preset
+from engine.spec.errors import RequestError
 
 ONE_IMAGE_AT_A_TIME = ("sitcom",)  # counts per slice and probes its memory: see test_sitcom
 BY_METHOD = sorted(set(BUDGETS["matched-50"]) - set(ONE_IMAGE_AT_A_TIME))

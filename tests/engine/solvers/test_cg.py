@@ -3,7 +3,7 @@
 import torch
 from helpers import relative
 
-from engine.solvers.cg import conjugate_gradients
+from engine.physics.cg import conjugate_gradients
 
 
 def systems(batch=3, size=4, spread=1.0):

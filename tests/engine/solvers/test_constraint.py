@@ -6,16 +6,16 @@ import pytest
 import torch
 from helpers import FunctionPrior, relative
 
-from engine.data.measured_operator import MeasuredCT
-from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.random import make_generator
+from engine.physics.measured_operator import MeasuredCT
+from engine.physics.problem import Problem
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.solvers.constraint import Constraint, constraint_of
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
+from engine.spec.errors import RequestError
 
 INTENSITY = IntensityMap("hu", 800.0, 100.0)
 AIR = -1100.0 / 800.0

@@ -4,9 +4,9 @@ import pytest
 import torch
 from helpers import dense_matrix, dense_problem, relative
 
-from engine.errors import RequestError
 from engine.solvers.coupling import Coupling
 from engine.solvers.data_step import DataStep, DataStepSettings
+from engine.spec.errors import RequestError
 
 EXACT = {"cg_iterations": 400, "cg_tolerance": 1e-14}
 
@@ -78,8 +78,8 @@ def test_off_is_the_same_bits_and_a_single_slice_has_no_neighbours():
 def test_the_filtered_preconditioner_has_the_same_solution():
     from engine.physics.ct import CTOperator
     from engine.physics.geometry import CTGeometry
-    from engine.priors.prior import IntensityMap
-    from engine.problem import Problem
+    from engine.physics.problem import Problem
+    from engine.physics.units import IntensityMap
 
     operator = CTOperator(CTGeometry.sparse_view(views=12, size=(16, 16), pixel_mm=1.0))
     v = torch.randn(3, 1, 16, 16, generator=torch.Generator().manual_seed(0))

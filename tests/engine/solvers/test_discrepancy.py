@@ -6,13 +6,13 @@ import pytest
 import torch
 from helpers import dense_problem
 
-from engine.data.input_options import InputOptions
 from engine.data.source import open_input
+from engine.physics.random import make_generator
 from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
-from engine.random import make_generator
 from engine.solvers.catalogue import find_solver
 from engine.solvers.data_step import MOST_TRUST, DataStep, DataStepSettings
+from engine.spec.input_options import InputOptions
 
 NOISE = 0.05
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from helpers import dense_problem, relative
 
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.priors.gaussian import GaussianPrior
-from engine.priors.prior import IntensityMap
-from engine.random import make_generator
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 
 NOISE = 0.2

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from engine.random import normal_like
+from engine.physics.random import normal_like
 from engine.solvers.diagnostics import radial_profile
 from engine.solvers.homogenize import (
     HomogenizeSettings,

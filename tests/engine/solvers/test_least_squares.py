@@ -3,9 +3,9 @@
 import torch
 from helpers import dense_problem, limited_angle_problem, relative
 
+from engine.physics.cg import conjugate_gradients
 from engine.physics.ct import CTOperator
-from engine.problem import Problem
-from engine.solvers.cg import conjugate_gradients
+from engine.physics.problem import Problem
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve

@@ -7,8 +7,7 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.errors import RequestError, StepFailed
-from engine.random import make_generator
+from engine.physics.random import make_generator
 from engine.solvers.catalogue import parse_variant
 from engine.solvers.classical import (
     SIRT,
@@ -24,6 +23,7 @@ from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.sparse import TV, TVSettings
+from engine.spec.errors import RequestError, StepFailed
 
 EXACT = {"cg_iterations": 80, "cg_tolerance": 1e-14}
 

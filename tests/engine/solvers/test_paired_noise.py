@@ -5,9 +5,9 @@ import torch
 from helpers import FunctionPrior
 
 from engine.physics.operator import Operator
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.random import make_generator
+from engine.physics.problem import Problem
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.solvers.diffpir import Diffpir
 from engine.solvers.solver import DiffusionSettings

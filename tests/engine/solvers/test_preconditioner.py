@@ -3,7 +3,7 @@
 import torch
 from helpers import limited_angle_problem, relative
 
-from engine.solvers.cg import conjugate_gradients
+from engine.physics.cg import conjugate_gradients
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.preconditioner import circulant_eigenvalues, circulant_solve, toeplitz_kernel
 

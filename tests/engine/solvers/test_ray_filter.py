@@ -4,14 +4,14 @@ import pytest
 import torch
 from helpers import dense_problem, limited_angle_problem, relative
 
-from engine.data.phantoms import ct_phantom
-from engine.errors import RequestError
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
+from engine.physics.phantoms import ct_phantom
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.preconditioner import RayFilter
+from engine.spec.errors import RequestError
 
 EXACT = {"cg_iterations": 600, "cg_tolerance": 1e-12, "cg_warm_start": False}
 

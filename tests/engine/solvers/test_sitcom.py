@@ -7,16 +7,15 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.errors import RequestError
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
+from engine.physics.problem import Problem
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.priors.catalogue import load_prior
 from engine.priors.gaussian import GaussianPrior
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.random import make_generator
-from engine.run import Run
+from engine.runs.run import Run
 from engine.solvers import backward_memory
 from engine.solvers.backward_memory import backward_bytes
 from engine.solvers.catalogue import SOLVERS
@@ -24,6 +23,7 @@ from engine.solvers.presets import apply_preset
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.sitcom import Sitcom, SitcomSettings
 from engine.solvers.solver import Resume
+from engine.spec.errors import RequestError
 
 
 def gaussian_prior():

@@ -6,10 +6,10 @@ import torch
 from gaussian_modes import MEAN, SD, Draws, gaussian_prior, posterior_mean, shrinking, silence
 from helpers import FunctionPrior, dense_problem
 
-from engine.errors import RequestError
-from engine.random import make_generator
+from engine.physics.random import make_generator
 from engine.solvers.daps import AUTO_STEP, AUTO_TAU_SHARE, Daps, DapsSettings, flow_to_clean
 from engine.solvers.schedule import karras_sigmas
+from engine.spec.errors import RequestError
 
 TAU = 0.3
 

@@ -11,9 +11,9 @@ from helpers import FunctionPrior, dense_problem, relative
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.random import make_generator
+from engine.physics.problem import Problem
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.solvers.ddnm import Ddnm, DdnmSettings
 from engine.solvers.schedule import karras_sigmas
 

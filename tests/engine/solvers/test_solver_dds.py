@@ -6,7 +6,7 @@ import torch
 from gaussian_modes import MEAN, Draws, gaussian_prior, posterior_mean, shrinking, silence
 from helpers import FunctionPrior, dense_problem
 
-from engine.random import make_generator
+from engine.physics.random import make_generator
 from engine.solvers.dds import Dds, DdsSettings
 from engine.solvers.schedule import karras_sigmas
 

@@ -13,11 +13,11 @@ from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
 from engine.physics.noise import complex_gaussian, poisson_line_integrals
-from engine.priors.prior import IntensityMap
+from engine.physics.problem import Problem
+from engine.physics.random import make_generator
+from engine.physics.units import IntensityMap
 from engine.priors.tv import total_variation, tv_prox
-from engine.problem import Problem
-from engine.random import make_generator
-from engine.run import Run
+from engine.runs.run import Run
 from engine.solvers.discrepancy import multiplier, noise_norm, weighted_norm
 from engine.solvers.sparse import (
     TV,

@@ -7,8 +7,9 @@ import torch
 from supervised_files import write_network
 
 from engine.cli import main
-from engine.job import Job, make_run, prepare
 from engine.priors.safetensors_file import load_prior_file
+from engine.runs.prepare import make_run, prepare
+from engine.spec.job import Job
 
 JOB = {"input": "demo:ct", "options": {"size": 64}, "acquisition": {"views": 12}}
 

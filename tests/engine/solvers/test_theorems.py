@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.random import make_generator
+from engine.physics.random import make_generator
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 
 SIGMA, RHO, STRENGTH = 0.5, 0.3, 0.8

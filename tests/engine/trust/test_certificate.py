@@ -7,12 +7,13 @@ import pytest
 import torch
 from helpers import DenseOperator, dense_problem
 
-from engine.data.phantoms import brain_mr, ct_phantom
-from engine.job import Job, prepare
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.trust.certificate import LEVEL, certify, limits
-from engine.trust.words import parts_sentence, verdict_sentence
+from engine.physics.phantoms import brain_mr, ct_phantom
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
+from engine.runs.certificate import LEVEL, certify, limits
+from engine.runs.prepare import prepare
+from engine.spec.job import Job
+from engine.workflows.trust.words import parts_sentence, verdict_sentence
 
 
 @pytest.fixture

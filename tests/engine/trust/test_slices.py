@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from recorded_runs import record_run
 
-from engine.errors import RequestError
-from engine.rebuild import Rebuilder
-from engine.run import RunControl
-from engine.trust.again import run_again
-from engine.trust.assess import conclude, noise_weights
-from engine.trust.slices import certificate, open_slice, pull, split, spread
-from engine.trust.spread import Spread
+from engine.runs.reopen import Rebuilder
+from engine.runs.rerun import run_again
+from engine.runs.run import RunControl
+from engine.spec.errors import RequestError
+from engine.workflows.trust.assess import conclude, noise_weights
+from engine.workflows.trust.slices import certificate, open_slice, pull, split, spread
+from engine.workflows.trust.spread import Spread
 
 SETTINGS = {"nfe": 3, "cg_iterations": 3}
 CASES = {

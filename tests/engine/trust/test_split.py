@@ -11,9 +11,9 @@ from engine.physics.fourier import fft2c
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
-from engine.priors.prior import IntensityMap
-from engine.problem import Problem
-from engine.trust.split import FLOOR, Splitter
+from engine.physics.problem import Problem
+from engine.physics.units import IntensityMap
+from engine.workflows.trust.split import FLOOR, Splitter
 
 HU = IntensityMap("hu", 1000.0)
 

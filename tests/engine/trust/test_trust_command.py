@@ -10,16 +10,17 @@ from PIL import Image
 from recorded_runs import record_run, save_disc
 
 from engine.cli import main
-from engine.data.phantoms import brain_mr
-from engine.errors import StepFailed
-from engine.job import Job, prepare
-from engine.run import RunControl
-from engine.trust import words
-from engine.trust.again import run_again
-from engine.trust.assess import assess, noise_weights
-from engine.trust.certificate import certify
-from engine.trust.study import CONTRAST_HU, SCANS, SIZE, study_scan
-from engine.trust.study_figure import study_figure
+from engine.physics.phantoms import brain_mr
+from engine.runs.certificate import certify
+from engine.runs.prepare import prepare
+from engine.runs.rerun import run_again
+from engine.runs.run import RunControl
+from engine.spec.errors import StepFailed
+from engine.spec.job import Job
+from engine.workflows.trust import words
+from engine.workflows.trust.assess import assess, noise_weights
+from engine.workflows.trust.study import CONTRAST_HU, SCANS, SIZE, study_scan
+from engine.workflows.trust.study_figure import study_figure
 
 SMALL = {"options": {"unit": "hu"}, "prior": "gaussian", "settings": {"nfe": 3}}
 
@@ -95,7 +96,7 @@ def test_a_later_seed_that_fails_costs_only_itself(monkeypatch):
     job = {"input": "disc.npy", "acquisition": {"views": 12}, "device": "cpu", **SMALL}
     prepared = prepare(Job.from_dict(job))
 
-    monkeypatch.setattr("engine.trust.assess.run_again", failing_from(2))
+    monkeypatch.setattr("engine.workflows.trust.assess.run_again", failing_from(2))
     found = assess(prepared, 3, 5, RunControl())
     assert (found.spread.count, found.complete) == (2, False)
     assert "Seed 2: The denoiser produced NaN" in found.spread_sentence()
@@ -149,7 +150,7 @@ def test_a_wrong_request_is_one_sentence(options, said, capsys):
 
 
 def test_the_study_tells_the_seen_change_from_the_unseen_one(monkeypatch):
-    monkeypatch.setattr("engine.trust.split.MOST_STEPS", 150)  # near enough for this
+    monkeypatch.setattr("engine.workflows.trust.split.MOST_STEPS", 150)  # near enough for this
     settings = {"nfe": 3, "cg_iterations": 30}
     found = study_scan(SCANS[0], 2, RunControl(), lambda s, w: None, "gaussian", settings)
     rows = {row["change"]: row for row in found.rows}

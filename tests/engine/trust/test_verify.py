@@ -9,8 +9,8 @@ import torch
 from recorded_runs import save_disc
 
 from engine.cli import main
-from engine.data.record import Checkpoint, RunRecord
-from engine.run import image_sha256
+from engine.files.record import Checkpoint, RunRecord
+from engine.runs.run import image_sha256
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from volume_runs import plan_of, run_volume, small_job, small_stack
 
-from engine.data.phantoms import brain_mr
 from engine.data.source import open_input
-from engine.errors import RequestError
-from engine.volume.assemble import Volume, export
-from engine.volume.axes import flicker, metrics_by_axis
-from engine.volume.folder import VolumeFolder
-from engine.volume.slice_file import slice_name
-from engine.volume.workbench import Workbench
+from engine.physics.phantoms import brain_mr
+from engine.spec.errors import RequestError
+from engine.workflows.volume.assemble import Volume, export
+from engine.workflows.volume.axes import flicker, metrics_by_axis
+from engine.workflows.volume.folder import VolumeFolder
+from engine.workflows.volume.slice_file import slice_name
+from engine.workflows.volume.workbench import Workbench
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ import torch
 from fault_injection import FULL, watched
 from volume_runs import images, plan_of, run_volume, small_job, small_stack, stored_numbers
 
-from engine.errors import DualscopeError, OutOfMemory, RequestError
-from engine.job import make_run, prepare
-from engine.run import RunControl
-from engine.volume import compute
-from engine.volume.batches import Batch, divide, halves
-from engine.volume.compute import Step, compute_batch
-from engine.volume.folder import JOURNAL, PLAN, VolumeFolder
-from engine.volume.plan import VolumePlan
-from engine.volume.reconstruct import Halved, VolumeRun
-from engine.volume.slice_file import slice_name
+from engine.runs.prepare import make_run, prepare
+from engine.runs.run import RunControl
+from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
+from engine.workflows.volume import compute
+from engine.workflows.volume.batches import Batch, divide, halves
+from engine.workflows.volume.compute import Step, compute_batch
+from engine.workflows.volume.folder import JOURNAL, PLAN, VolumeFolder
+from engine.workflows.volume.plan import VolumePlan
+from engine.workflows.volume.reconstruct import Halved, VolumeRun
+from engine.workflows.volume.slice_file import slice_name
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.cli import main
-from engine.data.phantoms.stack import TorsoStack
-from engine.volume.folder import JOURNAL, VolumeFolder
+from engine.physics.phantoms.stack import TorsoStack
+from engine.workflows.volume.folder import JOURNAL, VolumeFolder
 
 ROOT = Path(__file__).resolve().parents[3]
 SCAN = ["--unit", "hu", "--pixel-mm", "5.9", "--views", "6", "--photons", "100000"]

@@ -10,7 +10,7 @@ from fault_injection import failing, strays, unreadable
 from window_driver import HU, save_phantom, sentences, until
 
 from app.export.exporting import export_run
-from engine.errors import DualscopeError
+from engine.spec.errors import DualscopeError
 
 DISKS = {
     "disk full": (errno.ENOSPC, "write"),

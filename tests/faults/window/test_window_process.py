@@ -14,8 +14,8 @@ from fault_stages import command, complaints
 from window_driver import save_phantom
 
 from app.workspace.autosave import unfinished
-from engine.data.record import RunRecord
-from engine.paths import state_folder
+from engine.files.folders import state_folder
+from engine.files.record import RunRecord
 
 ROOT = Path(__file__).resolve().parents[3]
 SUPPORT = ROOT / "tests" / "support"

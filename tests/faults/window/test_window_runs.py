@@ -12,7 +12,7 @@ import torch
 from fault_injection import failing
 from window_driver import HU, save_phantom, sentences, until
 
-from engine.data.record import RunRecord
+from engine.files.record import RunRecord
 from engine.priors.gaussian import GaussianPrior
 
 
@@ -101,7 +101,7 @@ def test_a_sleep_of_hours_changes_nothing(cell, bench):
         **{**vars(time), "monotonic": late(time.monotonic), "perf_counter": late(time.perf_counter)}
     )
     with (
-        mock.patch("engine.run.time", fake),
+        mock.patch("engine.runs.run.time", fake),
         mock.patch("app.runs.rounds.time", fake),
         mock.patch("app.runs.presenter.time", fake),
         mock.patch("engine.solvers.diagnostics.time", fake),

@@ -5,7 +5,7 @@ import json
 import pytest
 from import_cases import tiny_snapshot
 
-from engine.commands.prior_import import main
+from engine.cli.prior_import import main
 from engine.priors.safetensors_file import load_prior_file
 
 

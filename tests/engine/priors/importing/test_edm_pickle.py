@@ -8,11 +8,11 @@ import torch
 from edm_writer import SOURCE, edm_snapshot, write_edm_pickle
 from import_cases import CASES, tiny_network, tiny_snapshot
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.importing import import_checkpoint
 from engine.priors.precondition import precondition
-from engine.priors.prior import IntensityMap
 from engine.priors.safetensors_file import load_prior_file
+from engine.spec.errors import RequestError
 
 CT = IntensityMap("hu", 800.0)
 

@@ -7,10 +7,10 @@ import torch
 from edm_writer import edm_snapshot, write_edm_pickle
 from import_cases import tiny_network
 
-from engine.errors import RequestError
 from engine.priors.importing import open_checkpoint
 from engine.priors.importing.checkpoint import read_weights
 from engine.priors.precondition import precondition
+from engine.spec.errors import RequestError
 
 MUTATIONS = 1000
 SMALLEST = {"channel_mult": [1], "model_channels": 4, "attn_resolutions": []}

@@ -7,13 +7,13 @@ from hostile_folders import hostile_folders
 from safetensors.torch import save_file
 from unet_reference import randomise
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.discrete_schedule import linear_schedule
 from engine.priors.importing import import_checkpoint
 from engine.priors.networks import build_network, guided
 from engine.priors.precondition import precondition
-from engine.priors.prior import IntensityMap
 from engine.priors.safetensors_file import load_prior_file
+from engine.spec.errors import RequestError
 
 CT = IntensityMap("hu", 800.0)
 FLAGS = {

@@ -7,10 +7,10 @@ from import_cases import tiny_snapshot
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.importing import import_checkpoint
-from engine.priors.prior import IntensityMap
 from engine.priors.safetensors_file import load_prior_file
+from engine.spec.errors import RequestError
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from hostile_archives import archive_corpus
 from hostile_pickles import raw_corpus
 from hostile_snapshots import snapshot, snapshot_corpus
 
-from engine.commands import prior_import
-from engine.errors import RequestError
+from engine.cli import prior_import
+from engine.physics.units import IntensityMap
 from engine.priors.importing import import_checkpoint
-from engine.priors.prior import IntensityMap
+from engine.spec.errors import RequestError
 
 CT = IntensityMap("hu", 800.0)
 LONGEST_SECONDS = 5  # of computing, so that a busy computer does not count

@@ -7,12 +7,12 @@ import torch
 from edm_writer import write_inversebench
 from import_cases import CASES, tiny_network
 
-from engine.errors import RequestError
+from engine.physics.units import IntensityMap
 from engine.priors.importing import import_checkpoint
 from engine.priors.importing.torch_zip import read_torch_zip
 from engine.priors.precondition import precondition
-from engine.priors.prior import IntensityMap
 from engine.priors.safetensors_file import load_prior_file
+from engine.spec.errors import RequestError
 
 CT = IntensityMap("hu", 800.0)
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from unet_reference import adm, randomise
 
-from engine.errors import RequestError
 from engine.priors.networks import build_network
 from engine.priors.networks.adm import DEFAULTS
 from engine.priors.precondition import precondition
+from engine.spec.errors import RequestError
 
 TINY = {
     **DEFAULTS,

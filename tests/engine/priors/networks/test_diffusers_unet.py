@@ -5,9 +5,9 @@ import torch
 from ddpm_reference import diffusers
 from unet_reference import randomise
 
-from engine.errors import RequestError
 from engine.priors.networks import build_network
 from engine.priors.networks.diffusers_unet import DEFAULTS
+from engine.spec.errors import RequestError
 
 TINY = {
     **DEFAULTS,

@@ -5,9 +5,9 @@ import torch
 from ddpm_reference import guided
 from unet_reference import randomise
 
-from engine.errors import RequestError
 from engine.priors.networks import build_network
 from engine.priors.networks.guided import DEFAULTS
+from engine.spec.errors import RequestError
 
 TINY = {
     **DEFAULTS,

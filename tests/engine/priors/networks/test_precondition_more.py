@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from engine.errors import RequestError
 from engine.priors.discrete_schedule import linear_schedule, sigmas
 from engine.priors.precondition import iddpm_levels, precondition
+from engine.spec.errors import RequestError
 
 
 class Recorder(nn.Module):

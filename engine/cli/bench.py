@@ -1,0 +1,221 @@
+"""``dualscope bench WHAT``: ratios measured side by side in one run."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from engine.cli import bench_app
+from engine.export import check_outputs
+from engine.files.atomic import write_bytes_atomic
+from engine.physics.geometry import CTGeometry
+from engine.physics.plugins import available_backends, make_ct_operator
+from engine.runs.prepare import make_run, prepare, versions
+from engine.spec.errors import RequestError
+from engine.spec.job import Job
+
+SIZE, BATCH = 256, 8
+CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what", metavar="projectors|solvers|training|app|cluster", help="What to measure."
+    )
+    parser.add_argument(
+        "-o", "--output", nargs="+", default=[], metavar="OUT.json", help="Keep the numbers."
+    )
+    parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
+    parser.add_argument(
+        "--prior",
+        default="auto",
+        metavar="NAME",
+        help="Prior of `bench solvers`. Default: the best for CT.",
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        metavar="N",
+        help="Rounds, of which the median counts. Default: 5.",
+    )
+    parser.add_argument(
+        "--slices",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="Slices of the longest run of `bench cluster`. Default: 1000.",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.what not in ("projectors", "solvers", "training", "app", "cluster"):
+        raise RequestError(
+            f"'{options.what}' cannot be measured: choose projectors, solvers, training, app "
+            "or cluster."
+        )
+    if options.rounds < 1:
+        raise RequestError(f"--rounds must be at least 1, not {options.rounds}.")
+    if not 10 <= options.slices <= 100_000:
+        raise RequestError(f"--slices must be from 10 to 100000, not {options.slices}.")
+    outputs = check_outputs(options.output, options.overwrite, suffixes=(".json",))
+    if options.what == "cluster":
+        from engine.cli import bench_cluster
+
+        rows = bench_cluster.measure(options.slices, options.prior)
+        for title in dict.fromkeys(row["table"] for row in rows):
+            kind = [row for row in rows if row["table"] == title]
+            show(title, [{k: v for k, v in row.items() if k != "table"} for row in kind])
+    elif options.what == "projectors":
+        rows = projectors(options.rounds)
+        show("Forward + adjoint of one 256 x 256 slice", rows)
+    elif options.what == "training":
+        from engine.cli import bench_training
+
+        rows = bench_training.measure(options.rounds)
+        show("Forward and backward pass of 4 slices of 256 x 256", rows)
+    elif options.what == "app":
+        rows = bench_app.window(options.rounds)
+        show("The workstation, without a display", rows)
+    else:
+        rows = solvers(options.prior, options.rounds)
+        show("One outer iteration of DC-PnPDP, one 256 x 256 slice", rows)
+    result = {
+        "what": options.what,
+        "versions": versions(),
+        "threads": torch.get_num_threads(),
+        "rows": rows,
+    }
+    for path in outputs:
+        _write(path, result)
+    return 0
+
+
+def _write(path: Path, result: dict[str, Any]) -> None:
+    write_bytes_atomic(path, json.dumps(result, indent=1).encode())
+
+
+def show(title: str, rows: list[dict[str, Any]]) -> None:
+    table = Table(title=title)
+    for heading in rows[0]:
+        table.add_column(heading, justify="left" if heading in ("case", "projector") else "right")
+    for row in rows:
+        table.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console(width=140).print(table)
+
+
+def interleaved_medians(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each, all measured in turn so that a busy machine is fair to all."""
+    times: dict[str, list[float]] = {name: [] for name in work}
+    for turn in range(rounds + 1):
+        for name, act in work.items():
+            start = time.perf_counter()
+            act()
+            if turn:  # the first turn warms caches up
+                times[name].append(time.perf_counter() - start)
+    return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
+
+
+def projectors(rounds: int) -> list[dict[str, Any]]:
+    rows = []
+    for case, (views, span) in CASES.items():
+        geometry = CTGeometry.sparse_view(views, span, size=SIZE)
+        native = make_ct_operator(geometry)
+        one = torch.rand(1, 1, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
+        many = one.expand(BATCH, -1, -1, -1).contiguous()
+        work: dict[str, Callable[[], object]] = {
+            "dualscope, batch 1": lambda a=native, x=one: a.adjoint(a.forward(x)),  # type: ignore[misc]
+            f"dualscope, batch {BATCH}": lambda a=native, x=many: a.adjoint(a.forward(x)),  # type: ignore[misc]
+        }
+        if available_backends()["astra"].available:
+            astra = make_ct_operator(geometry, "astra")
+            work["ASTRA (CPU)"] = lambda a=astra, x=one: a.adjoint(a.forward(x))  # type: ignore[misc]
+        skimage = _scikit_image(geometry, one)
+        if skimage:
+            work["scikit-image"] = skimage
+        seconds = interleaved_medians(work, rounds)
+        seconds[f"dualscope, batch {BATCH}"] /= BATCH
+        ours = seconds[f"dualscope, batch {BATCH}"]
+        for name, value in seconds.items():
+            rows.append(
+                {
+                    "case": case,
+                    "projector": name,
+                    "ms per slice": 1e3 * value,
+                    f"times dualscope, batch {BATCH}": value / ours,
+                }
+            )
+        for name, seen in (("ASTRA (CPU)", "ASTRA (CPU)" in work), ("scikit-image", bool(skimage))):
+            if not seen:
+                rows.append(
+                    {
+                        "case": case,
+                        "projector": name,
+                        "ms per slice": "not installed",
+                        f"times dualscope, batch {BATCH}": "-",
+                    }
+                )
+    return rows
+
+
+def _scikit_image(geometry: CTGeometry, image: torch.Tensor) -> Callable[[], object] | None:
+    """radon and unfiltered iradon, its nearest equivalent of forward and adjoint."""
+    try:
+        from skimage.transform import iradon, radon
+    except ImportError:
+        return None
+    degrees = [angle * 180 / torch.pi for angle in geometry.angles_rad]
+    picture = image[0, 0].numpy()
+
+    def act() -> object:
+        sinogram = radon(picture, theta=degrees, circle=False)
+        return iradon(sinogram, theta=degrees, filter_name=None, circle=False, output_size=SIZE)
+
+    return act
+
+
+def solvers(prior: str, rounds: int) -> list[dict[str, Any]]:
+    """Where an outer iteration's time goes, for the paper's two CT settings."""
+    sparse, limited = {"views": 20}, {"views": 90, "angular_range": 90.0}
+    cases: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "SVCT-20, 10 ramp CG": (sparse, {"preconditioner": "ramp"}),
+        "SVCT-20, 20 CG": (sparse, {"preconditioner": "none"}),
+        "LACT-90, 100 CG": (limited, {"cg_iterations": 100, "preconditioner": "none"}),
+        "LACT-90, 20 filtered CG": (limited, {"preconditioner": "filtered"}),
+    }
+    rows = []
+    for case, (acquisition, settings) in cases.items():
+        # tolerance 0: every CG step is taken, so that the row shows the whole cost
+        settings = settings | {"nfe": rounds + 1, "cg_tolerance": 0.0}
+        job = Job("demo:ct", acquisition=acquisition, settings=settings, prior=prior)
+        steps, marks = [], []
+        for iteration in make_run(prepare(job)):
+            steps.append(iteration.seconds)
+            marks.append(time.perf_counter())
+        wall = [b - a for a, b in itertools.pairwise(marks)]
+        median = {
+            name: 1e3 * sorted(step[name] for step in steps[1:])[len(wall) // 2]
+            for name in ("data", "sh", "denoiser")
+        }
+        total = 1e3 * sorted(wall)[len(wall) // 2]
+        other = max(0.0, total - sum(median.values()))
+        rows.append(
+            {
+                "case": case,
+                "data ms": median["data"],
+                "SH ms": median["sh"],
+                "diagnostics ms": other,
+                "denoiser ms": median["denoiser"],
+                "overhead / denoiser": (total - median["denoiser"]) / median["denoiser"],
+            }
+        )
+    return rows

@@ -1,0 +1,157 @@
+"""``dualscope compare INPUT --solvers a,b,c``: same problem, same seed, same budget."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from engine.cli.options import add_job_options, job_from, unused_options
+from engine.cli.progress import follow
+from engine.cli.reconstruct import cancel_on_signals, print_warnings
+from engine.export import check_outputs
+from engine.export.figure import comparison_figure
+from engine.export.report import write_report
+from engine.export.window import parse_window
+from engine.files.atomic import write_bytes_atomic
+from engine.files.record import plain
+from engine.runs.prepare import make_run, open_dataset, prepare
+from engine.runs.run import Run, RunControl
+from engine.runs.verdicts import CLASSICAL, doubts_prior
+from engine.solvers.catalogue import parse_variant
+from engine.spec.errors import RequestError, StepFailed
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    add_job_options(parser)
+    parser.add_argument(
+        "--solvers",
+        default="",
+        metavar="A,B,C",
+        help="Solvers, each with its own changes if wanted: "
+        "dc-pnpdp,diffpir,dc-pnpdp:dual=off:injection=none.",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        nargs="+",
+        metavar="OUT",
+        default=[],
+        help="A figure (.png), the numbers (.json), a report with both (.html).",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
+    parser.add_argument("--window", metavar="C/W", help="Window of the figure, centre/width.")
+    parser.add_argument("--quiet", action="store_true", help="No progress bars.")
+
+
+def run(options: argparse.Namespace) -> int:
+    names = [name.strip() for name in options.solvers.split(",") if name.strip()]
+    if not names:
+        raise RequestError("--solvers is missing: for example --solvers fbp,diffpir,dc-pnpdp.")
+    variants = [parse_variant(name) for name in names]
+    outputs = check_outputs(options.output, options.overwrite, suffixes=(".png", ".json", ".html"))
+    window = parse_window(options.window)
+    jobs = []
+    for solver, changes in variants:
+        job = job_from(options, solver.name)
+        jobs.append(dataclasses.replace(job, settings=job.settings | changes))
+    for name in unused_options(options, *(solver.name for solver, _ in variants)):
+        raise RequestError(f"{name} has no effect on any of the solvers.")
+
+    dataset, problem, runs = open_dataset(jobs[0]), None, []
+    control = RunControl()
+    with cancel_on_signals(control):
+        for job in jobs:
+            prepared = prepare(job, dataset, problem)
+            if problem is None:
+                print_warnings(prepared)
+            problem = prepared.problem
+            done = make_run(prepared, control=control)
+            with contextlib.suppress(StepFailed):  # its row says so; the others still count
+                follow(done, quiet=options.quiet)
+            if control.cancelled:
+                break
+            runs.append(done)
+
+    labels = names[: len(runs)]
+    Console().print(table(labels, runs))
+    for label, done in zip(labels, runs, strict=True):
+        for sentence in done.record.verdicts.values():
+            print(f"{label}: {sentence}")
+    if CLASSICAL not in labels and any(doubts_prior(done.record.verdicts) for done in runs):
+        print(f"To compare: add {CLASSICAL} to --solvers.")
+    for path in outputs:
+        write(path, labels, runs, window)
+    return 130 if control.cancelled else 0
+
+
+def row(done: Run) -> dict[str, Any]:
+    """The numbers of one solver."""
+    last = done.record.history[-1] if done.record.history else {}
+    metrics = next(iter(done.record.metrics.values()), {})
+    return {
+        "status": done.status,
+        "message": done.record.message,
+        "nfe": last.get("nfe"),
+        "psnr": metrics.get("psnr"),
+        "ssim": metrics.get("ssim"),
+        "psnr_body": metrics.get("psnr_body"),
+        "ssim_body": metrics.get("ssim_body"),
+        "residual": last.get("residual_z"),
+        "seconds": done.record.timings.get("total"),
+    }
+
+
+def table(labels: list[str], runs: list[Run]) -> Table:
+    out = Table(title="Same problem, same seed")
+    out.add_column("solver")
+    for heading in ("NFE", "PSNR dB", "SSIM", "body dB", "body SSIM", "time s", "status"):
+        out.add_column(heading, justify="right")
+    for label, done in zip(labels, runs, strict=True):
+        values = row(done)
+        out.add_row(
+            label,
+            str(values["nfe"] or "-"),
+            _number(values["psnr"], 2),
+            _number(values["ssim"], 4),
+            _number(values["psnr_body"], 2),
+            _number(values["ssim_body"], 4),
+            _number(values["seconds"], 1),
+            values["status"],
+        )
+    return out
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def write(
+    path: Path, labels: list[str], runs: list[Run], window: tuple[float, float] | None
+) -> None:
+    if path.suffix.lower() == ".json":
+        rows = [
+            {"solver": label, **row(done), "record": done.record.content()}
+            for label, done in zip(labels, runs, strict=True)
+        ]
+        write_bytes_atomic(path, json.dumps(plain(rows), indent=1, allow_nan=False).encode())
+        return
+    if path.suffix.lower() == ".html" and runs:
+        named = list(zip(labels, runs, strict=True))
+        hidden = bool(runs[0].record.job.get("deidentify"))
+        write_report(path, runs[0].problem, named, window, deidentify=hidden)
+        return
+    panes = [
+        (label, row(done)["psnr"], done.image)
+        for label, done in zip(labels, runs, strict=True)
+        if done.image is not None
+    ]
+    if not panes:
+        raise RequestError("No solver gave an image: there is no figure to write.")
+    write_bytes_atomic(path, comparison_figure(runs[0].problem, panes, window))

@@ -1,1 +1,0 @@
-"""One file per command; each has ``add_options(parser)`` and ``run(options) -> exit code``."""

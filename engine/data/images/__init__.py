@@ -1,0 +1,1 @@
+"""What images need before they can be reconstructed again."""

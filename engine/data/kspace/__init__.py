@@ -1,0 +1,1 @@
+"""Measured k-space, Cartesian or not."""

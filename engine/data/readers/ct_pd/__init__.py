@@ -1,0 +1,1 @@
+"""DICOM-CT-PD projections."""

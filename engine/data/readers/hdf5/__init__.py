@@ -1,0 +1,1 @@
+"""HDF5 in all its dialects."""

@@ -1,0 +1,161 @@
+"""HDF5 from strangers: no links out of the file, no data stored elsewhere, no huge reads.
+
+h5py itself follows external links and external storage, which would read any file the user
+can read. Everything here goes through ``item``, which refuses both, unless a person names a
+folder into which links may lead (``links``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from engine.data.readers.hdf5 import links as hdf5_links
+from engine.data.readers.hdf5 import trial as hdf5_trial
+from engine.spec.errors import DescriptionNeeded, RequestError
+
+MAX_READ_BYTES = 1 << 30
+MAX_ITEMS = 10_000
+MAX_TEXT = 16 << 20
+MAX_HOPS = 8  # links that lead to links
+
+
+@contextmanager
+def open_h5(path: Path) -> Iterator[h5py.File]:
+    """The file, for reading; whatever h5py finds wrong inside it becomes one sentence."""
+    try:
+        hdf5_trial.check(path)
+        with hdf5_links.others_closed(), h5py.File(path, "r", locking=False) as file:
+            yield file
+    except RequestError:
+        raise
+    except hdf5_trial.Damaged as error:
+        raise RequestError(f"{path} is damaged: {error}.") from error
+    except PermissionError as error:
+        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
+        raise RequestError(f"{path} cannot be read: it is damaged or not an HDF5 file.") from error
+
+
+def item(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset | None:
+    """The object at ``name`` (a path), if it is there and lies in this very file."""
+    here: h5py.Group | h5py.Dataset = group
+    for part in name.strip("/").split("/"):
+        # `part in here` would follow a link to see whether it leads anywhere
+        if not isinstance(here, h5py.Group) or not here.id.links.exists(part.encode()):
+            return None
+        here = here[part] if lies_inside(here, part) else _linked(here, part, name, hops)
+    if isinstance(here, h5py.Dataset) and (here.external or here.is_virtual):
+        return _gathered(here, name, hops)
+    return here
+
+
+def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | h5py.Dataset:
+    """What a link leads to, where links are allowed."""
+    if hdf5_links.allowed() is None:
+        raise _not_allowed(group, f"'{name}' is a link to elsewhere; refused.")
+    link = group.get(part, getlink=True)
+    if hops >= MAX_HOPS or not isinstance(link, h5py.SoftLink | h5py.ExternalLink):
+        raise RequestError(f"{_file(group)}: '{name}' is a link that cannot be followed.")
+    if isinstance(link, h5py.ExternalLink):
+        start: h5py.Group = hdf5_links.open_other(Path(group.file.filename), link.filename)
+    else:
+        start = group.file if link.path.startswith("/") else group
+    found = item(start, link.path, hops + 1)
+    if found is None:
+        raise RequestError(
+            f"{_file(group)}: '{name}' is a link to '{link.path}', which is not there."
+        )
+    return found
+
+
+def _not_allowed(node: h5py.Group | h5py.Dataset, what: str) -> DescriptionNeeded:
+    return DescriptionNeeded(
+        f"{_file(node)}: {what} --allow-links FOLDER follows links into a folder that you name.",
+        ("allow_links",),
+        (str(Path(node.file.filename).absolute().parent),),
+    )
+
+
+def _gathered(dataset: h5py.Dataset, name: str, hops: int) -> h5py.Dataset:
+    """A dataset whose numbers lie in other files, all of them in the allowed folder.
+
+    HDF5 finds those files itself: it is given the folder of each, and only plain arrays there.
+    """
+    here = _file(dataset)
+    if dataset.external:
+        raise RequestError(f"{here}: '{name}' keeps its numbers in other files; refused.")
+    if hdf5_links.allowed() is None:
+        raise _not_allowed(dataset, f"'{name}' keeps its numbers in other files; refused.")
+    own = Path(dataset.file.filename)
+    for source in dataset.virtual_sources():
+        other = dataset.file
+        if source.file_name != ".":
+            # a bare name beside the file is the only one that HDF5 surely finds where we do
+            if Path(source.file_name).name != source.file_name or "%" in source.file_name:
+                raise RequestError(f"{here}: '{name}' needs '{source.file_name}': put it beside.")
+            other = hdf5_links.open_other(own, source.file_name)
+        found = item(other, source.dset_name, MAX_HOPS) if hops < MAX_HOPS else None
+        if not isinstance(found, h5py.Dataset) or found.is_virtual:
+            raise RequestError(f"{here}: '{name}' needs '{source.dset_name}', which is no array.")
+    access = h5py.h5p.create(h5py.h5p.DATASET_ACCESS)
+    access.set_virtual_prefix(str(own.resolve().parent).encode())
+    return h5py.Dataset(h5py.h5d.open(dataset.file.id, dataset.name.encode(), access))
+
+
+def lies_inside(group: h5py.Group, name: str) -> bool:
+    """Whether the entry is an object of this file, not a link by name or to another file."""
+    return group.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
+
+
+def array(group: h5py.Group, name: str) -> h5py.Dataset | None:
+    """The numeric dataset at ``name``; not read yet. None when it is missing."""
+    found = item(group, name)
+    if found is None:
+        return None
+    if (
+        not isinstance(found, h5py.Dataset)
+        or found.shape is None
+        or found.dtype.kind not in "fiucb"
+    ):
+        raise RequestError(f"{_file(group)}: '{name}' is not an array of numbers.")
+    if found.chunks and int(np.prod(found.chunks)) * found.dtype.itemsize > MAX_READ_BYTES:
+        raise RequestError(f"{_file(group)}: '{name}' is stored in pieces that are too large.")
+    return found
+
+
+def read(dataset: h5py.Dataset, index: Any = ()) -> np.ndarray:
+    """``dataset[index]``, refused when it would be absurdly large."""
+    shape = np.broadcast_to(np.uint8(0), dataset.shape)[index].shape  # without any memory
+    count = math.prod(shape)
+    if count * dataset.dtype.itemsize > MAX_READ_BYTES:
+        size = count * dataset.dtype.itemsize / 2**30
+        raise RequestError(f"{_file(dataset)}: '{dataset.name}' would need {size:.0f} GiB.")
+    return np.asarray(dataset[index])
+
+
+def text(group: h5py.Group, name: str) -> str | None:
+    """A string dataset (as headers are), or None."""
+    found = item(group, name)
+    if found is None:
+        return None
+    if not isinstance(found, h5py.Dataset) or found.size is None or found.nbytes > MAX_TEXT:
+        raise RequestError(f"{_file(group)}: '{name}' is not a text.")
+    value = found[()]
+    if isinstance(value, np.ndarray):
+        value = value.reshape(-1)[0] if value.size else b""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        return value
+    raise RequestError(f"{_file(group)}: '{name}' is not a text.")
+
+
+def _file(node: h5py.Group | h5py.Dataset) -> str:
+    return Path(str(node.file.filename)).name

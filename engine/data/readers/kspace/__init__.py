@@ -1,0 +1,1 @@
+"""K-space of many programs."""

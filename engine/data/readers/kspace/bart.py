@@ -1,0 +1,199 @@
+"""BART's ``.cfl`` / ``.hdr`` pairs: a text with the dimensions, and raw complex64 beside it.
+
+A plane lies in dimensions 0 and 1, or in 1 and 2 when both are phase encodings (one readout
+sample of a 3-D scan). Non-Cartesian data are stored in 1 and 2, too: there every line of
+dimension 2 is a spoke through the centre, and has about the same energy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from engine.data.dataset import Dataset
+from engine.data.readers.file_array import FileArray
+from engine.data.readers.kspace.arrays import open_kspace_array
+from engine.spec.errors import RequestError
+from engine.spec.input_options import InputOptions
+
+READ, PHASE, PARTITION, COIL, MAPS, SLICE = 0, 1, 2, 3, 4, 13
+NAMES = {4: "sets of maps", 5: "echoes", 10: "time frames", 14: "averages"}
+MAX_HEADER_BYTES = 1 << 16
+KEPT = (READ, PHASE, PARTITION, COIL, SLICE)
+# Energy of the strongest line over that of a usual one: of spokes about 1, of lines 20 and more.
+UNEVEN = 4.0
+
+
+def open_bart(path: Path, options: InputOptions) -> Dataset:
+    """K-space; ``options.dataset`` names a pair in the same folder that holds the coil maps."""
+    if options.kind not in (None, "kspace"):
+        raise RequestError(f"{path}: BART files are read as k-space, not as {options.kind}.")
+    from engine.data.readers.kspace.bart_spokes import open_bart_spokes, trajectory_beside
+
+    if options.trajectory is not None:
+        return open_bart_spokes(path, options, "option")
+    if (beside := trajectory_beside(path)) is not None:
+        return open_bart_spokes(path, replace(options, trajectory=beside), "beside the data")
+    data = open_pair(path)
+    warnings: list[str] = []
+    maps = None
+    files = [*_pair(path)]
+    array = _first_of_rest(data, path, warnings)
+    if options.dataset is not None:
+        companion = _companion(path, options.dataset)
+        maps = _first_of_rest(open_pair(companion), companion, warnings)
+        files += _pair(companion)
+    if options.axes is not None:  # of the dimensions that have more than one entry
+        array, maps = array.squeeze(), None if maps is None else maps.squeeze()
+        dataset = open_kspace_array(array, path, options, maps)
+    else:
+        _check_cartesian(array, path)
+        volume = _arranged(array, path)
+        map_volume = None if maps is None else _arranged_maps(maps, volume, path)
+        said = replace(options, axes="read,phase,coil,slice")
+        dataset = open_kspace_array(volume, path, said, map_volume)  # type: ignore[arg-type]
+        dataset.facts = [fact for fact in dataset.facts if fact.name != "axes"]
+        dataset.add_fact("plane", _plane(volume, array), "the dimensions that were measured")
+    dataset.files = tuple(files)
+    dataset.add_fact("format", f"BART, dimensions {list(data.shape)}", "hdr")
+    dataset.warnings += warnings
+    return dataset
+
+
+def open_pair(path: Path) -> np.ndarray:
+    """The array of a pair, read whole; its size is checked against the header before."""
+    header, values = _pair(path)
+    dims = _dimensions(header)
+    try:
+        size = values.stat().st_size
+    except OSError as error:
+        raise RequestError(f"{values} does not exist or may not be read.") from error
+    if size != 8 * math.prod(dims):
+        raise RequestError(
+            f"{values} has {size} bytes; its header's dimensions need {8 * math.prod(dims)}."
+        )
+    return np.asarray(FileArray(values, np.dtype("<c8"), tuple(dims), fortran=True))
+
+
+def _pair(path: Path) -> tuple[Path, Path]:
+    base = path.with_suffix("") if path.suffix.lower() in (".cfl", ".hdr") else path
+    header, values = (base.parent / (base.name + suffix) for suffix in (".hdr", ".cfl"))
+    if path.suffix.lower() == ".hdr" and not values.exists():
+        raise RequestError(f"{path}: there is no {values.name} beside it, so it is no BART header.")
+    return header, values
+
+
+def _dimensions(header: Path) -> list[int]:
+    try:
+        if header.stat().st_size > MAX_HEADER_BYTES:
+            raise RequestError(f"{header} is too long for a BART header.")
+        lines = header.read_text("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise RequestError(f"{header} does not exist or may not be read.") from error
+    titles = [line.strip() for line in lines]
+    if "# Dimensions" not in titles or titles.index("# Dimensions") + 1 >= len(lines):
+        raise RequestError(f"{header} has no dimensions: it is no BART header.")
+    words = lines[titles.index("# Dimensions") + 1].split()
+    plain = all(w.isascii() and w.isdigit() and len(w) <= 12 for w in words)
+    if not 1 <= len(words) <= 16 or not plain:
+        raise RequestError(f"{header}: its dimensions are not up to 16 whole numbers.")
+    dims = [int(word) for word in words]
+    if min(dims) < 1 or math.prod(dims) > 1 << 40:
+        raise RequestError(f"{header}: its dimensions {dims} are impossible.")
+    return dims + [1] * (16 - len(dims))
+
+
+def _companion(path: Path, name: str) -> Path:
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise RequestError(f"--dataset '{name}' must name coil maps in the folder of {path.name}.")
+    return path.parent / name
+
+
+def _check_cartesian(array: np.ndarray, path: Path) -> None:
+    size = array.shape[:3]
+    if sum(n > 1 for n in size) < 2 or size[PHASE] < 2:
+        raise RequestError(f"{path}: dimensions {list(size)} hold no k-space plane.")
+    if size[READ] > 1:
+        return
+    lines = np.square(np.abs(array)).sum(axis=(0, 1, 3, 4))
+    measured = lines[lines > 0]
+    if not measured.size or measured.max() < UNEVEN * np.median(measured):
+        raise RequestError(
+            f"{path} seems to hold {size[PARTITION]} spokes of {size[PHASE]} samples, for each "
+            "has the same energy: as non-Cartesian k-space it needs its positions (--trajectory "
+            "FILE). If it is Cartesian, name its axes (--axes read,phase,coil)."
+        )
+
+
+def _first_of_rest(data: np.ndarray, path: Path, warnings: list[str]) -> np.ndarray:
+    """[read, phase, partition, coil, slice]; of every other dimension the first entry."""
+    for axis, n in enumerate(data.shape):
+        if axis not in KEPT and n > 1:
+            name = NAMES.get(axis, f"entries of dimension {axis}")
+            warnings.append(f"{path.name} holds {n} {name}; the first is used.")
+    index = tuple(slice(None) if axis in KEPT else 0 for axis in range(data.ndim))
+    return data[index]
+
+
+def _arranged(array: np.ndarray, path: Path) -> np.ndarray | PartitionedKspace:
+    """[read, phase, coil, slice]: what a 3-D scan is fully sampled along becomes slices."""
+    read, _, partitions, _, slices = array.shape
+    if partitions == 1:
+        return array[:, :, 0]
+    if slices > 1:
+        raise RequestError(f"{path} holds {slices} slabs of {partitions} partitions: give one.")
+    volume = array[..., 0].transpose(0, 1, 3, 2)  # [read, phase, coil, partition]
+    if read == 1:
+        return volume.transpose(1, 3, 2, 0)
+    if _same_lines(volume):
+        return PartitionedKspace(volume)
+    # Undersampled in both phase directions, so that the readout is what gives slices.
+    return PartitionedKspace(volume.transpose(1, 3, 2, 0))
+
+
+def _arranged_maps(
+    maps: np.ndarray, volume: np.ndarray | PartitionedKspace, path: Path
+) -> np.ndarray:
+    """Maps in the order of ``volume``: they live in image space, where nothing is transformed."""
+    flat = maps[..., 0].transpose(0, 1, 3, 2) if maps.shape[4] == 1 else maps[:, :, 0]
+    for ordered in (flat, flat.transpose(1, 3, 2, 0)):
+        if ordered.shape == volume.shape:
+            return ordered
+    raise RequestError(f"{path}: maps of {maps.shape} do not fit its data.")
+
+
+def _plane(volume: np.ndarray | PartitionedKspace, array: np.ndarray) -> str:
+    second = volume.shape[:2] == array.shape[1:3] and array.shape[2] > 1
+    return "dimensions 1 and 2, both phase encodings" if second else "dimensions 0 and 1"
+
+
+def _same_lines(volume: np.ndarray) -> bool:
+    """The same lines in all partitions, judged by the samples around the middle row."""
+    middle = volume.shape[0] // 2
+    lines = (volume[max(middle - 1, 0) : middle + 2] != 0).any(axis=(0, 2))
+    return bool((lines.all(axis=1) == lines.any(axis=1)).all())
+
+
+class PartitionedKspace:
+    """3-D k-space [read, phase, coil, partition] that gives slices when indexed.
+
+    The partition direction is fully sampled; its inverse transform is then exact. One slice
+    needs the whole file, a plane at a time.
+    """
+
+    def __init__(self, volume: np.ndarray) -> None:
+        self.volume = volume
+        self.shape, self.dtype = volume.shape, volume.dtype
+
+    def __getitem__(self, index: tuple[object, ...]) -> np.ndarray:
+        z, n = index[-1], self.shape[-1]
+        if not isinstance(z, int) or not 0 <= z < n:
+            raise IndexError(z)
+        wave = np.exp(2j * np.pi * (np.arange(n) - n // 2) * (z - n // 2) / n) / math.sqrt(n)
+        total = np.zeros(self.shape[:-1], dtype=np.complex64)
+        for k in range(n):
+            total += self.volume[..., k] * np.complex64(wave[k])
+        return total

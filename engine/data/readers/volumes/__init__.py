@@ -1,0 +1,1 @@
+"""Volumes and pictures that are not DICOM."""

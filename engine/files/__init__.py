@@ -1,0 +1,1 @@
+"""Writing, locking and finding files safely; records, presets and where they are kept."""

@@ -1,0 +1,249 @@
+"""A reconstruction as a generator of Iterations that can be paused, kept, stopped and resumed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.files.atomic import remove_partials
+from engine.files.record import Checkpoint, RunRecord
+from engine.metrics.profiles import default_profile, evaluate, quick
+from engine.physics.problem import Problem
+from engine.physics.random import SOLVER, make_generator
+from engine.priors.prior import Prior
+from engine.runs.verdicts import verdicts
+from engine.solvers.iteration import Iteration
+from engine.solvers.solver import Resume, Solver
+from engine.spec.errors import DualscopeError, RequestError, told
+from engine.spec.settings import Settings
+
+
+class RunControl:
+    """Buttons for a run, safe to press from any thread."""
+
+    def __init__(self) -> None:
+        self._go = threading.Event()
+        self._go.set()
+        self._single_step = False
+        self.cancelled = self.finishing = False
+
+    def pause(self) -> None:
+        self._go.clear()
+
+    def resume(self) -> None:
+        self._single_step = False
+        self._go.set()
+
+    def step(self) -> None:
+        """While paused: let one more iteration happen."""
+        self._single_step = True
+        self._go.set()
+
+    def finish(self) -> None:
+        """Stop after the current iteration and keep its image as the result."""
+        self.finishing = True
+        self._go.set()
+
+    def cancel(self) -> None:
+        """Stop after the current iteration; the run counts as cancelled."""
+        self.cancelled = True
+        self._go.set()
+
+    @property
+    def paused(self) -> bool:
+        return not self._go.is_set()
+
+    def wait(self) -> bool:
+        """Wait while paused; whether to go on."""
+        self._go.wait()
+        if self._single_step:
+            self._single_step = False
+            self._go.clear()
+        return not (self.cancelled or self.finishing)
+
+
+class Run:
+    """One solver on one problem, with its record and checkpoint.
+
+    Iterate over it to make it happen. ``image`` is always the last good image; ``status``
+    becomes 'done', 'finished early', 'cancelled' or 'failed'.
+
+    Parameters
+    ----------
+    record, record_path
+        Where to keep the run record; its checkpoint lies beside it.
+    checkpoint_seconds : float
+        At most this much work is lost when the process is killed.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        solver: Solver,
+        settings: Settings,
+        prior: Prior | None = None,
+        *,
+        seed: int = 0,
+        record: RunRecord | None = None,
+        record_path: Path | None = None,
+        checkpoint_seconds: float = 1.0,
+        control: RunControl | None = None,
+    ) -> None:
+        self.problem, self.solver, self.settings, self.prior = problem, solver, settings, prior
+        self.record = record or RunRecord(job={})
+        self.record_path, self.checkpoint_seconds = record_path, checkpoint_seconds
+        self.control = control or RunControl()
+        self.status = "not started"
+        self.image: Tensor | None = None
+        self.last: Iteration | None = None
+        device = problem.measurement.device
+        # One generator per slice, so that a slice's result does not depend on its batch.
+        self.generators = [make_generator(seed, device, SOLVER + n) for n in problem.slices]
+        self._random: list[Tensor] = []  # the generators' states after the last iteration
+        self._resume: Resume | None = None
+        self._saved_at = -float("inf")
+
+    def resume_from(self, checkpoint: Checkpoint) -> None:
+        """Continue after the checkpoint's iteration."""
+        device, shape = self.problem.measurement.device, self.problem.operator.image_shape
+        if tuple(checkpoint.image.shape[1:]) != shape or len(checkpoint.generators) != len(
+            self.generators
+        ):
+            raise RequestError("The checkpoint belongs to another problem: its image differs.")
+        if checkpoint.k > len(self.record.history):
+            raise RequestError("The checkpoint is newer than its run record.")
+        try:
+            for generator, saved in zip(self.generators, checkpoint.generators, strict=True):
+                generator.set_state(saved)
+        except (RuntimeError, TypeError) as error:
+            raise RequestError("The checkpoint's random state cannot be used.") from error
+        state = {name: value.to(device) for name, value in checkpoint.state.items()}
+        self._resume = Resume(checkpoint.k, state)
+        self.image = checkpoint.image.to(device)
+        del self.record.history[checkpoint.k :]
+
+    def __iter__(self) -> Iterator[Iteration]:
+        self.status = self.record.status = "running"
+        started = time.perf_counter() - self.record.timings.get("total", 0.0)
+        try:
+            yield from self._iterations(started)
+        except GeneratorExit:
+            self._end("cancelled", "", started)
+            raise
+        except Exception as error:
+            failure = told(error)
+            known = isinstance(failure, DualscopeError)
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                self._end("failed", str(failure) if known else type(error).__name__, started)
+            if failure is not error:
+                raise failure from error
+            raise
+
+    def _iterations(self, started: float) -> Iterator[Iteration]:
+        if self.record_path is not None:
+            remove_partials(self.record_path)
+            remove_partials(Checkpoint.path_beside(self.record_path))
+            if self._resume is None:  # an older run's must not be taken for this one's
+                Checkpoint.path_beside(self.record_path).unlink(missing_ok=True)
+        self._save(None)
+        steps = self.solver.iterate(
+            self.problem, self.prior, self.settings, self.generators, self._resume
+        )
+        while self.control.wait():
+            with torch.no_grad():  # around the step only: a mode must not leak through a yield
+                iteration = next(steps, None)
+            if iteration is None:
+                self._end("done", "", started)
+                return
+            self._take(iteration, started)
+            yield iteration
+        self._end("cancelled" if self.control.cancelled else "finished early", "", started)
+
+    def _take(self, iteration: Iteration, started: float) -> None:
+        problem = self.problem
+        if problem.reference is not None:
+            profile = default_profile(problem.modality)
+            iteration.metrics = quick(
+                profile, iteration.image, problem.reference, problem.intensity
+            )
+        self.last, self.image = iteration, iteration.image
+        # now, for a step that fails has drawn some numbers already
+        self._random = [generator.get_state() for generator in self.generators]
+        self.record.history.append(history_entry(iteration))
+        timings = self.record.timings
+        for name, seconds in iteration.seconds.items():
+            timings[name] = timings.get(name, 0.0) + seconds
+        timings["total"] = time.perf_counter() - started
+        if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
+            self._save(iteration)
+
+    def _save(self, iteration: Iteration | None) -> None:
+        """Record first, then checkpoint: see engine.files.record."""
+        if self.record_path is None:
+            return
+        self.record.write(self.record_path)
+        if iteration is not None:
+            checkpoint = Checkpoint(iteration.k, iteration.state, iteration.image, self._random)
+            checkpoint.write(Checkpoint.path_beside(self.record_path))
+            self._saved_at = time.monotonic()
+
+    def keep(self, record_path: Path) -> None:
+        """Record and checkpoint after all, of a run that was made without them."""
+        self.record_path = record_path
+        self._save(self.last)
+
+    def _end(self, status: str, message: str, started: float) -> None:
+        self.status = self.record.status = status
+        self.record.message = message
+        if self.image is not None and status in ("done", "finished early"):
+            self.record.verdicts |= verdicts(self.problem, self.prior, self.image)
+        self.record.timings["total"] = time.perf_counter() - started
+        if self.image is not None:
+            self.record.result_sha256 = image_sha256(self.image)
+            self.record.threads = torch.get_num_threads()
+        if self.last is not None and self.last.note:
+            self.record.verdicts["convergence"] = self.last.note
+        if self.image is not None and self.problem.reference is not None:
+            profile = default_profile(self.problem.modality)
+            self.record.metrics[profile] = evaluate(
+                profile,
+                self.image,
+                self.problem.reference,
+                self.problem.intensity,
+                support=self.problem.operator.support(),
+            )
+        self._save(self.last)
+
+
+def image_sha256(image: Tensor) -> str:
+    """Of ``[B, C, H, W]`` as float32 in the prior's units: whether two results are the same."""
+    values = image.detach().cpu().float().contiguous().numpy()
+    return hashlib.sha256(values.astype("<f4").tobytes()).hexdigest()
+
+
+def history_entry(iteration: Iteration) -> dict[str, Any]:
+    """One line of the record's history; lists when there are several slices."""
+
+    def plain(values: Tensor) -> Any:
+        numbers = values.tolist()
+        return numbers[0] if len(numbers) == 1 else numbers
+
+    return {
+        "k": iteration.k,
+        "sigma": iteration.sigma,
+        "residual_x": plain(iteration.residual_x),
+        "residual_z": plain(iteration.residual_z),
+        "gap": plain(iteration.gap),
+        "dual": plain(iteration.dual),
+        "nfe": iteration.nfe,
+        "seconds": iteration.seconds,
+        **iteration.metrics,
+    }

@@ -1,0 +1,89 @@
+"""What can be said about a result as soon as it is there: one sentence for each question.
+
+Every sentence begins with its short form, up to the colon, for places with little room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from engine.physics.problem import Problem
+from engine.priors.familiarity import excess
+from engine.priors.prior import Prior
+from engine.runs.certificate import Certificate, certify
+from engine.spec.errors import DualscopeError
+
+UNLIKE = "Unlike the slices this prior was trained on"
+LIKE = "Like the slices this prior was trained on"
+PREFER = {"CT": "prefer TV, or another prior", "MR": "prefer TV or SENSE, or another prior"}
+# The regularised method without a prior to compare with, of any modality.
+CLASSICAL = "tv"
+
+NOISE = {
+    "fits": "Fits within the noise",
+    "closer": "Noise was fitted",
+    "worse": "Fits worse than the noise explains",
+    "fits exactly": "These noise-free data are fitted",
+    "does not fit": "These noise-free data are not quite fitted",
+    "noise unknown": "Noise level not known",
+}
+
+
+@torch.no_grad()
+def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, str]:
+    """Sentences about a result by what they are about: 'noise', 'prior'.
+
+    Draws from no random stream of the run and leaves the image as it is. What cannot be found
+    out (the memory is full, say) is left out: the result is as good without it.
+    """
+    if not bool(torch.isfinite(image).all()):
+        return {}
+    looks: dict[str, Callable[[], str | None]] = {
+        "noise": lambda: noise_sentence(certify(problem, image)),
+        "prior": lambda: prior_sentence(prior, image, problem.modality),
+    }
+    found = {}
+    for name, look in looks.items():
+        try:
+            sentence = look()
+        except (DualscopeError, RuntimeError, MemoryError):
+            continue
+        if sentence:
+            found[name] = sentence
+    return found
+
+
+def prior_sentence(prior: Prior | None, image: Tensor, modality: str) -> str | None:
+    """Whether the prior knows such images; None for one that was never calibrated."""
+    beyond = None if prior is None else excess(prior, image)
+    if beyond is None:
+        return None
+    foreign = int((beyond > 0).sum())
+    if not foreign:
+        return f"{LIKE}."
+    share = f" ({foreign} of {len(image)} slices)" if len(image) > 1 else ""
+    return f"{UNLIKE}{share}: {PREFER[modality]}."
+
+
+def doubts_prior(found: dict[str, str]) -> bool:
+    """Whether a method without this prior should be looked at, too."""
+    return found.get("prior", "").startswith(UNLIKE)
+
+
+def noise_sentence(certificates: list[Certificate]) -> str:
+    """How the image fits the measurement; of several slices, the worst of them."""
+    kinds = [c.verdict for c in certificates]
+    kind = max(kinds, key=lambda one: (one not in ("fits", "fits exactly"), kinds.count(one)))
+    short = NOISE[kind]
+    if len(kinds) > 1 and kind not in ("fits", "fits exactly", "noise unknown"):
+        short += f" in {kinds.count(kind)} of {len(kinds)} slices"
+    if kind == "noise unknown":
+        return f"{short}: whether noise was fitted cannot be told."
+    reduced = [c.reduced for c in certificates if c.reduced is not None]
+    if not reduced:
+        return f"{short}: the residual is {100 * max(c.relative for c in certificates):.2g} %."
+    low, high = f"{min(reduced):.3g}", f"{max(reduced):.3g}"
+    return f"{short}: reduced chi-square {low if low == high else f'{low} to {high}'}."

@@ -1,0 +1,22 @@
+"""What a worker is asked to do.
+
+A scheduler imports this module when a task passes through it, so it imports nothing itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def greet(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
+    """Take the prior in and say what this worker is."""
+    from engine.workflows.cluster import work
+
+    return work.greet(prior, sha256, modality, device)
+
+
+def compute(parcel: bytes) -> dict[str, Any]:
+    """One batch of slices."""
+    from engine.workflows.cluster import work
+
+    return work.compute(parcel)

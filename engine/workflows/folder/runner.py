@@ -1,0 +1,195 @@
+"""All inputs of a folder in turn, once or for as long as the folder is watched."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from engine.files.file_lock import lock_file
+from engine.runs.run import RunControl
+from engine.solvers.iteration import Iteration
+from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
+from engine.workflows.folder.finding import Finder, Found
+from engine.workflows.folder.request import FolderRequest
+from engine.workflows.folder.settling import Settling
+from engine.workflows.folder.table import DONE, FAILED, LEFT_OUT, RUNNING, STOPPED, Row, Table
+from engine.workflows.folder.work import discard, reconstruct, told_of
+
+LOCK = ".lock"
+POLL_SECONDS, PATIENCE = 1.0, 5  # a slow drive is not looked at all the time
+NAP_SECONDS = 0.05
+GROWING = "It is still being written: start again when it is complete."
+Progress = Callable[[Row, float], None]  # the share of an input that is done
+
+
+class FolderRunner:
+    """One after the other, each as far as it goes.
+
+    ``kept`` is called after every change of the table, when it is on the disk; ``ended`` with
+    every row that is through, and not for those that were done before; ``idle`` before it waits.
+    """
+
+    def __init__(self, asked: FolderRequest, control: RunControl) -> None:
+        asked.check()
+        self.asked, self.control = asked, control
+        self.kept: Callable[[], None] = lambda: None
+        self.ended: Callable[[Row], None] = lambda row: None
+        self.idle: Callable[[], None] = lambda: None
+        self.progress: Progress = lambda row, share: None
+        self.finder = Finder(asked.folder, asked.results, asked.job.options.get("modality"))
+        self.settling = Settling(asked.settle_seconds, asked.watch)
+        self.settings_sha256 = asked.settings_sha256()
+        self.queue: list[tuple[Found, Row]] = []  # what waits, in order
+        self._taken: dict[str, object] = {}  # by name: the stamps with which it was taken
+        self.rows: list[Row] = []
+        self._enlisted: set[int] = set()
+        self._started, self._computed = time.monotonic(), 0
+
+    def pace(self, share: float) -> tuple[float, float | None]:
+        """How much of all that is known is done, and the seconds left, by the inputs so far."""
+        waiting = len(self.queue) + 1 - share
+        fraction = 1 - waiting / max(1, len(self.rows))
+        done = self._computed + share
+        spent = time.monotonic() - self._started
+        return max(0.0, fraction), spent / done * waiting if done else None
+
+    def run(self) -> None:
+        """Until all is done; a watched folder never is, until the control is cancelled."""
+        with locked(self.asked.results):
+            self.table = Table(self.asked.results, self.asked.job.deidentify)
+            self.rows = self.table.rows
+            while not self.control.cancelled:
+                started = time.monotonic()
+                growing = self._look()
+                took = time.monotonic() - started
+                self._work()
+                if not self.asked.watch and not growing:
+                    break
+                self.idle()
+                self._nap(max(min(POLL_SECONDS, self.asked.settle_seconds / 4), PATIENCE * took))
+
+    def failed(self) -> bool:
+        """Of the inputs that are there; rows of others stay in the table."""
+        return any(row.status == FAILED for row in self.rows if row.number in self._enlisted)
+
+    def _look(self) -> bool:
+        """Queue what is new and complete; whether something may become so."""
+        everything = self.finder.look()
+        if not everything and not self.asked.watch:
+            raise RequestError(f"{self.asked.folder} holds nothing that can be opened.")
+        fresh = [one for one in everything if self._taken.get(one.name) != one.stamps()]
+        ready, growing = self.settling.look(fresh)
+        if not self.asked.watch:
+            hopeless = [one for one in growing if self.settling.has_changed(one)]
+            growing = [one for one in growing if one not in hopeless]
+            for found in hopeless:
+                self._leave_out(found, GROWING)
+        for found in ready:
+            self._enlist(found)
+        if ready:
+            self._keep()
+        return bool(growing)
+
+    def _enlist(self, found: Found) -> None:
+        self._taken[found.name] = found.stamps()
+        if found.left_out:
+            self._leave_out(found, found.left_out)
+            return
+        row = self._row(found)
+        if row.status == RUNNING:  # when the program was killed
+            row.status = STOPPED
+        self._enlisted.add(row.number)
+        self.queue.append((found, row))
+
+    def _row(self, found: Found) -> Row:
+        """Content is only read here when there is nothing else to know an input by."""
+        sha256 = ""
+        if self.asked.job.deidentify:
+            with contextlib.suppress(DualscopeError):  # it is told when it is its turn
+                sha256 = found.sha256()
+        row = self.table.row_for(found.name, found.folder_name, sha256)
+        row.input_sha256 = sha256 or row.input_sha256
+        return row
+
+    def _leave_out(self, found: Found, why: str) -> None:
+        self._taken[found.name] = found.stamps()
+        if not self.asked.job.deidentify:  # there it would be a number without an input
+            row = self.table.row_for(found.name, found.folder_name, "")
+            row.status, row.error = LEFT_OUT, why
+            self._keep()
+            self.ended(row)
+
+    def _work(self) -> None:
+        while self.queue and not self.control.cancelled:
+            found, row = self.queue.pop(0)
+            self._take(found, row)
+
+    def _take(self, found: Found, row: Row) -> None:
+        """A broken input is a row with its sentence, and the next one follows."""
+        try:
+            sha256 = found.sha256()
+        except DualscopeError as error:  # for now: the next start looks again
+            row.begin("", "")
+            self._fail(found, row, error)
+            return
+        try:
+            same = (row.input_sha256, row.settings_sha256) == (sha256, self.settings_sha256)
+            if same and self._is_settled(row):
+                return
+            if not same:
+                discard(self.asked.results / row.folder, row.outputs)
+            if not self._computed:
+                self._started = time.monotonic()
+            row.begin(sha256, self.settings_sha256)
+            self._keep()
+            reconstruct(self.asked, found, row, same, self.control, self._tick(row))
+        except Exception as error:  # a fault of ours must not end the others' work
+            self._fail(found, row, error)
+            return
+        self._end(row)
+
+    def _fail(self, found: Found, row: Row, error: Exception) -> None:
+        known = told(error)
+        words = str(known) if isinstance(known, DualscopeError) else unforeseen(error)
+        row.status, row.error = FAILED, told_of(words, self.asked, found)
+        self._end(row)
+
+    def _end(self, row: Row) -> None:
+        self._computed += 1
+        self._keep()
+        self.ended(row)
+
+    def _is_settled(self, row: Row) -> bool:
+        """Whether nothing is left to do: results that somebody removed are made again."""
+        if row.status == FAILED:
+            return not self.asked.retry_failed
+        folder = self.asked.results / row.folder
+        return row.status == DONE and all((folder / name).exists() for name in row.outputs)
+
+    def _tick(self, row: Row) -> Callable[[Iteration], None]:
+        return lambda iteration: self.progress(row, iteration.k / max(1, iteration.K))
+
+    def _keep(self) -> None:
+        self.table.write()
+        self.kept()
+
+    def _nap(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.control.cancelled and time.monotonic() < until:
+            time.sleep(NAP_SECONDS)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One batch at a time writes a folder of results."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        stream = (folder / LOCK).open("a+b")
+    except OSError as error:
+        raise RequestError(f"Cannot write into {folder}: {error.strerror}.") from error
+    with stream:
+        if not lock_file(stream):
+            raise RequestError(f"{folder} is being filled by another batch: wait, or end that one.")
+        yield

@@ -1,0 +1,156 @@
+"""What of an image the measurement determines, and what the prior supplied.
+
+With an ill-conditioned A "determined" depends on the noise. The measured part here is
+
+    m = (A^T W A + lambda I)^-1 A^T W A x,     the guessed part g = x - m,
+
+which keeps s^2 / (s^2 + lambda) of a direction with singular value s: nearly all of it where
+s >> sqrt(lambda), nothing where s = 0. As lambda goes to zero m becomes A+ A x, the orthogonal
+projection of x onto what A sees. lambda = (noise SD / SD of the image)^2: a direction counts as
+measured when a signal of the image's own size stands above the noise there. It is never less
+than ``FLOOR`` ||A||^2, which is also the rule for data without noise: singular values below
+0.3 % of the largest count as not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.physics.cg import CHECK_EVERY, ConjugateGradients, dot
+from engine.physics.problem import Problem
+from engine.priors.air import AIR_HU
+from engine.solvers.data_step import DataStep, DataStepSettings
+
+FLOOR = 1e-5
+# Of the normal equations' residual, at which they count as solved; no less than the number type
+# can tell. In float32 the parts are then right to about a thousandth of the image.
+TOLERANCE = 1e-10
+MOST_STEPS = 2000
+
+
+@dataclass(frozen=True)
+class Split:
+    """``measured`` + ``guessed`` is the image above ``origin``, all in the prior's units.
+
+    ``share`` is the guessed part of the image's energy, ``leak`` is ||A g|| / ||A x||, which is
+    zero for a part that lies in the null space entirely; both per slice.
+    """
+
+    measured: Tensor
+    guessed: Tensor
+    origin: float
+    penalty: Tensor  # lambda per slice
+    share: list[float]
+    leak: list[float]
+    steps: int  # of conjugate gradients; 0 when there is a closed form
+    residual: float  # of the normal equations, relative, the worst slice
+    tolerance: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "penalty": self.penalty.flatten().tolist(),
+            "floor": FLOOR,
+            "exact": self.steps == 0,
+            "cg_steps": self.steps,
+            "cg_residual": self.residual,
+            "cg_tolerance": self.tolerance,
+            "guessed_share": self.share,
+            "leak": self.leak,
+        }
+
+
+class Splitter:
+    """Splits images of one problem; lambda is chosen from the first, so that all compare.
+
+    ``signal`` asks about structures of another size than the image's own SD. ``between`` is told
+    the steps of conjugate gradients now and then, and says whether to go on.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        image: Tensor,
+        floor: float = FLOOR,
+        signal: float | None = None,
+        between: Callable[[int], bool] = lambda steps: True,
+    ) -> None:
+        self.problem, self.between = problem, between
+        self.origin = origin_of(problem)
+        self.data = DataStep(problem, DataStepSettings())
+        self.penalty = self._penalty(image, floor, signal)
+        self.tolerance = max(TOLERANCE, torch.finfo(image.dtype).eps)
+
+    def _penalty(self, image: Tensor, floor: float, signal: float | None) -> Tensor:
+        problem = self.problem
+        if problem.operator.is_projection:
+            # Its singular values are 0 and 1: the projection itself, whatever the noise.
+            return image.new_zeros(len(image), 1, 1, 1)
+        noise = torch.as_tensor(problem.noise_sigma).to(image)
+        own = image.flatten(1).std(1).view(-1, 1, 1, 1).clamp_min(1e-6)
+        size = own if signal is None else torch.full_like(own, signal)
+        return ((noise / size) ** 2).clamp_min(floor * problem.operator.norm() ** 2)
+
+    @torch.no_grad()
+    def __call__(self, image: Tensor) -> Split:
+        operator = self.problem.operator
+        x = image - self.origin
+        seen = operator.forward(x)
+        nothing = torch.zeros_like(self.problem.measurement)
+        # argmin_g ||A g||^2_W + lambda ||g - x||^2 is the guessed part
+        guessed = operator.proximal(nothing, x, self.penalty, self.problem.weights)
+        steps, residual = 0, 0.0
+        if guessed is None:
+            measured, steps, residual = self.solve(self.data.normal(x))
+            guessed = x - measured
+        else:
+            measured = x - guessed
+        share = dot(guessed, guessed) / dot(x, x).clamp_min(1e-30)
+        lost = operator.forward(guessed)
+        leak = (dot(lost, lost) / dot(seen, seen).clamp_min(1e-30)).sqrt()
+        return Split(
+            measured,
+            guessed,
+            self.origin,
+            self.penalty,
+            share.flatten().tolist(),
+            leak.flatten().tolist(),
+            steps,
+            residual,
+            self.tolerance,
+        )
+
+    def correction(self, image: Tensor) -> Tensor:
+        """What the data would change in ``image``: (A^T W A + lambda)^-1 A^T W (y - A x)."""
+        return self.solve(self.data.back_projection - self.data.normal(image))[0]
+
+    @torch.no_grad()
+    def solve(self, rhs: Tensor) -> tuple[Tensor, int, float]:
+        """From zero, so that the answer never leaves the range of A^T; steps and residual."""
+        cg = ConjugateGradients(
+            lambda x: self.data.normal(x) + self.penalty * x,
+            rhs,
+            start=torch.zeros_like(rhs),
+            tolerance=self.tolerance,
+        )
+        steps = 0
+        while steps < MOST_STEPS and bool(cg.active().any()) and self.between(steps):
+            for _ in range(CHECK_EVERY):
+                cg.step()
+            steps += CHECK_EVERY
+        left = dot(cg.r, cg.r) / dot(rhs, rhs).clamp_min(1e-30)
+        return cg.x, steps, float(left.max().sqrt())
+
+
+def origin_of(problem: Problem) -> float:
+    """The value that leaves no trace in the measurement: air in CT, nothing in MRI.
+
+    The split of an image depends on what is called zero, and a prior's zero is arbitrary.
+    """
+    if problem.modality != "CT":
+        return 0.0
+    return (AIR_HU - problem.intensity.offset) / problem.intensity.scale
