@@ -18,7 +18,6 @@ from pydicom.uid import CTImageStorage, MRImageStorage
 from pydicom.valuerep import DSfloat
 
 from engine.data.dataset import Placement
-from engine.data.images.orientation import placements_of
 from engine.export import dicom_copy as lists
 from engine.export.dicom_copy import (
     burned_in,
@@ -101,7 +100,7 @@ class DerivedSeries:
     def _placements(self) -> tuple[list[Placement], bool]:
         """Where the slices lie, and whether that is known or assumed."""
         shape = (int(self.result.image.shape[-2]), int(self.result.image.shape[-1]))
-        dataset, given = self.result.dataset, placements_of(self.result)
+        dataset, given = self.result.dataset, self.result.placements
         if given and dataset and dataset.image_size == shape and all(map(usable, given)):
             return given, True
         pixel = self.result.problem.pixel_mm or (dataset.pixel_mm if dataset else None)

@@ -17,7 +17,6 @@ import numpy as np
 from torch import Tensor
 
 from engine import __version__
-from engine.data.images.orientation import pixel_of, placements_of, slice_mm_of
 from engine.data.readers.hdf5.run_file import FORMAT, FORMAT_VERSION
 from engine.export.outputs import Result, check_finite, physical_array
 from engine.files.atomic import write_atomic
@@ -106,10 +105,10 @@ def fill(file: h5py.File, result: Result) -> None:
             "intensity_offset": problem.intensity.offset,
         }
     )
-    pixel_mm = pixel_of(result)
+    pixel_mm = result.pixel_mm
     if pixel_mm is not None:
         file.attrs["pixel_mm"] = pixel_mm
-    apart = slice_mm_of(result)
+    apart = result.slice_mm
     if apart is not None:
         file.attrs["slice_mm"] = apart
     for name, image in (("image", result.image), ("reference", problem.reference)):
@@ -165,7 +164,7 @@ def _operator(file: h5py.File, described: dict[str, Any]) -> None:
 
 
 def _placements(file: h5py.File, result: Result) -> None:
-    placements = placements_of(result)
+    placements = result.placements
     if placements is None:
         return
     group = file.create_group("placements")

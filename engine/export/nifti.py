@@ -14,9 +14,6 @@ from engine.data.images.orientation import (
     RIGHT_ANGLE,
     affine_of,
     flip_lps_ras,
-    pixel_of,
-    placements_of,
-    slice_mm_of,
 )
 from engine.data.readers.volumes.nifti import DESCRIPTIONS
 from engine.export.outputs import Result, check_finite
@@ -72,14 +69,14 @@ def write_nifti(path: Path, result: Result) -> list[str]:
 
 def _affine(result: Result) -> tuple[np.ndarray, list[str], bool]:
     """Voxel to RAS mm, notes, and whether the position in the patient is known."""
-    placements = placements_of(result)
+    placements = result.placements
     if placements is not None:
         affine, notes = affine_of(placements)
         return flip_lps_ras(affine), notes, True
-    pixel_mm = pixel_of(result)
+    pixel_mm = result.pixel_mm
     rows, columns = pixel_mm or (1.0, 1.0)
     size = "its pixel size" if pixel_mm else "pixels of 1 mm"
-    apart = slice_mm_of(result) or 1.0
+    apart = result.slice_mm or 1.0
     note = (
         f"the input says nothing of its orientation; {size} and slices of {apart:g} mm were "
         "written."

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
-from engine.data.dataset import Dataset
+from engine.data.dataset import Dataset, Placement
 from engine.export.window import default_window
 from engine.files.record import RunRecord
 from engine.physics.fourier import to_complex
@@ -43,6 +43,28 @@ class Result:
     def values(self) -> np.ndarray:
         """float32 ``[N, H, W]``: HU for CT, magnitude in the input's scale for MR."""
         return physical_array(self.problem, self.image)
+
+    @property
+    def placements(self) -> list[Placement] | None:
+        """Of its slices, when the input said where they are."""
+        known, numbers = self.dataset and self.dataset.placements, self.problem.slices
+        if not known or max(numbers) >= len(known):
+            return None
+        return [known[number] for number in numbers]
+
+    @property
+    def slice_mm(self) -> float | None:
+        """Distance of the written slices, when only that is known of where they lie."""
+        numbers = self.problem.slices
+        if self.dataset is None or self.dataset.slice_mm is None:
+            return None
+        step = (max(numbers) - min(numbers)) // max(1, len(numbers) - 1)
+        return self.dataset.slice_mm * max(1, step)
+
+    @property
+    def pixel_mm(self) -> tuple[float, float] | None:
+        """(row, column) spacing; the input knows it better than the problem."""
+        return (self.dataset.pixel_mm if self.dataset else None) or self.problem.pixel_mm
 
     @property
     def is_mu(self) -> bool:

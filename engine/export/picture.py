@@ -18,7 +18,6 @@ from PIL import Image, ImageDraw, ImageFont
 from PIL.PngImagePlugin import PngInfo
 
 from engine import __version__
-from engine.data.images.orientation import pixel_of
 from engine.data.readers.volumes.picture import DESCRIPTION, SOFTWARE
 from engine.export.outputs import Result, check_finite
 from engine.export.window import window_to_bytes
@@ -114,7 +113,7 @@ def write_tiff(path: Path, result: Result) -> None:
         DESCRIPTION: describe(result, result.to_hu(), slices=len(values)),
         SOFTWARE_TAG: f"{SOFTWARE} {__version__}",
     }
-    pixel_mm = pixel_of(result)
+    pixel_mm = result.pixel_mm
     if pixel_mm is not None:
         row_mm, column_mm = pixel_mm
         tags |= {X_RESOLUTION: 10 / column_mm, Y_RESOLUTION: 10 / row_mm}
@@ -142,7 +141,7 @@ def describe(result: Result, to_hu: dict[str, float] | None = None, **more: floa
         **(to_hu or {}),
         "notice": NOTICE,
     }
-    pixel_mm = pixel_of(result)
+    pixel_mm = result.pixel_mm
     if pixel_mm is not None:
         said["row_mm"], said["column_mm"] = pixel_mm
     return json.dumps(said)

@@ -13,15 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.data.dataset import Placement, Vector
 from engine.spec.errors import RequestError
-
-if TYPE_CHECKING:
-    from engine.export.outputs import Result
 
 RIGHT_ANGLE = 1e-3  # cosine up to which two axes still count as perpendicular
 EVEN_MM = 1e-3  # slices this near to even spacing are evenly spaced
@@ -143,30 +139,6 @@ def affine_of(placements: Sequence[Placement]) -> tuple[np.ndarray, list[str]]:
     if not usable(affine):
         raise RequestError("The slices lie at the same place: they are no volume.")
     return affine, notes
-
-
-def placements_of(result: Result) -> list[Placement] | None:
-    """Of the slices of a result, when its input said where they are."""
-    dataset, numbers = result.dataset, result.problem.slices
-    if dataset is None or dataset.placements is None:
-        return None
-    if max(numbers) >= len(dataset.placements):
-        return None
-    return [dataset.placements[number] for number in numbers]
-
-
-def slice_mm_of(result: Result) -> float | None:
-    """Distance of the written slices, when only that is known of where they lie."""
-    dataset, numbers = result.dataset, result.problem.slices
-    if dataset is None or dataset.slice_mm is None:
-        return None
-    step = (max(numbers) - min(numbers)) // max(1, len(numbers) - 1)
-    return dataset.slice_mm * max(1, step)
-
-
-def pixel_of(result: Result) -> tuple[float, float] | None:
-    """(row, column) spacing of a result; the input knows it better than the problem."""
-    return (result.dataset.pixel_mm if result.dataset else None) or result.problem.pixel_mm
 
 
 def _vector(values: np.ndarray) -> Vector:
