@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from functools import partial
+from typing import Final
 
-from app.images.grid import PaneGrid
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QSplitter,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.forms.fields import CalmCombo
+from app.icons import SIDE, tool_icon
+from app.images.display import Tool
+from app.images.grid import CompareMode, PaneGrid
+from app.images.window_level import WindowBox
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
 from app.runs.scrubber import Scrubber
 from app.runs.store import RunStore
-from app.viewbar import ViewBar
+from app.session.panes import PLANES
 
 PLOT_PX = 184
 
@@ -48,3 +66,175 @@ class Center(QWidget):
         if not folded:
             whole = sum(self.split.sizes())
             self.split.setSizes([whole - PLOT_PX, PLOT_PX])
+
+
+TOOLS: Final = {
+    Tool.WINDOW: ("Window", "Drag with the left button to change window width and centre."),
+    Tool.RECTANGLE: ("Rectangle", "Drag a rectangle: its statistics appear for every image."),
+    Tool.ELLIPSE: ("Ellipse", "Drag an ellipse: its statistics appear for every image."),
+    Tool.LINE: ("Line", "Drag a line: the profiles of all images appear in one plot."),
+}
+MODES: Final = {
+    CompareMode.DIFFERENCE: ("Difference", "Show A − B with a scale of its own. (D)"),
+    CompareMode.FLICKER: ("Flicker", "Show A and B in turn in one place. (F)"),
+    CompareMode.SWIPE: ("Swipe", "Show A left and B right of a line to drag. (S)"),
+}
+
+
+class ViewBar(QWidget):
+    planes_chosen = Signal(set)
+
+    def __init__(self, grid: PaneGrid, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Image tools")
+        self.grid, self.link = grid, grid.link
+        self.tools = self._tools()
+        self.window_box = WindowBox(self.link.window_model)
+        self.plane_button = QToolButton()
+        self.plane_button.setText("Planes")
+        self.plane_button.setProperty("switch", True)
+        self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.plane_button.setAccessibleName("Other planes of the current run")
+        self.plane_button.setToolTip(
+            "Show x, the dual u, x − z or the residual of the current run beside its image."
+        )
+        self.plane_menu = QMenu(self.plane_button)
+        self.plane_actions = {name: self._plane_action(name, PLANES[name]) for name in PLANES}
+        self.plane_button.setMenu(self.plane_menu)
+        self.modes = {mode: self._mode_button(mode) for mode in MODES}
+        self.a, self.b = self._source("A"), self._source("B")
+        self._build()
+        self.link.tool_changed.connect(self._show_tool)
+        grid.compare_changed.connect(self._show_mode)
+        grid.panes_changed.connect(self.show_sources)
+        self.show_sources()
+
+    def _tools(self) -> dict[Tool, QToolButton]:
+        group = QButtonGroup(self)
+        buttons = {}
+        for tool, (name, tip) in TOOLS.items():
+            button = QToolButton()
+            button.setIcon(tool_icon(tool, self.palette()))
+            button.setIconSize(QSize(SIDE, SIDE))
+            button.setCheckable(True)
+            button.setProperty("switch", True)
+            button.setChecked(tool is self.link.tool)
+            button.setAccessibleName(f"Tool: {name}")
+            button.setToolTip(f"{name}: {tip[0].lower()}{tip[1:]}")
+            button.clicked.connect(partial(self.link.set_tool, tool))
+            group.addButton(button)
+            buttons[tool] = button
+        return buttons
+
+    def _plane_action(self, name: str, words: str) -> QAction:
+        action = self.plane_menu.addAction(words)
+        action.setCheckable(True)
+        action.toggled.connect(self._on_planes)
+        action.setData(name)
+        return action
+
+    def _mode_button(self, mode: CompareMode) -> QToolButton:
+        name, tip = MODES[mode]
+        button = QToolButton()
+        button.setText(name)
+        button.setCheckable(True)
+        button.setProperty("switch", True)
+        button.setAccessibleName(name)
+        button.setToolTip(tip)
+        button.clicked.connect(partial(self._on_mode, mode))
+        return button
+
+    def _source(self, name: str) -> CalmCombo:
+        box = CalmCombo()
+        box.setAccessibleName(f"Image {name} of the comparison")
+        box.setToolTip(f"Which image is {name} in the difference, the flicker and the swipe.")
+        box.activated.connect(self._on_sources)
+        return box
+
+    def _build(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(8, 4, 8, 4)
+        column.setSpacing(4)
+        row = QHBoxLayout()
+        row.setSpacing(4)
+        column.addLayout(row)
+        for button in self.tools.values():
+            row.addWidget(button)
+        row.addWidget(_line())
+        row.addWidget(self.window_box)
+        row.addWidget(_line())
+        row.addWidget(self.plane_button)
+        row.addStretch(1)
+        for button in self.modes.values():
+            row.addWidget(button)
+        self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
+        pair = QHBoxLayout(self.sources)
+        pair.setContentsMargins(0, 0, 0, 0)
+        pair.setSpacing(4)
+        pair.addStretch(1)
+        for words, box in (("A", self.a), ("B", self.b)):
+            pair.addWidget(QLabel(words))
+            box.setMinimumContentsLength(12)
+            pair.addWidget(box)
+        column.addWidget(self.sources)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "tools"):
+            for tool, button in self.tools.items():
+                button.setIcon(tool_icon(tool, self.palette()))
+
+    def set_modality(self, modality: str) -> None:
+        self.window_box.set_modality(modality)
+
+    # -- tools, planes, comparison ----------------------------------------------------------
+
+    @Slot(object)
+    def _show_tool(self, tool: Tool) -> None:
+        self.tools[tool].setChecked(True)
+
+    @Slot()
+    def _on_planes(self) -> None:
+        self.planes_chosen.emit(
+            {name for name, action in self.plane_actions.items() if action.isChecked()}
+        )
+
+    def _on_mode(self, mode: CompareMode) -> None:
+        self.grid.set_compare(CompareMode.NONE if self.grid.mode is mode else mode)
+        self._show_mode(self.grid.mode)
+
+    @Slot(object)
+    def _show_mode(self, mode: CompareMode) -> None:
+        for one, button in self.modes.items():
+            button.setChecked(one is mode)
+        self.show_sources()
+
+    @Slot()
+    def show_sources(self) -> None:
+        """Both boxes list the images by name and stand on A and B."""
+        chosen = self.grid.compare_keys()
+        self.sources.setVisible(self.grid.mode is not CompareMode.NONE)
+        for number, box in enumerate((self.a, self.b)):
+            blocker = QSignalBlocker(box)
+            box.clear()
+            for key in self.grid:
+                box.addItem(self.grid.pane(key).name, key)
+            if chosen:
+                box.setCurrentIndex(box.findData(chosen[number]))
+            del blocker
+        for mode, button in self.modes.items():
+            button.setEnabled(bool(chosen))
+            button.setToolTip(MODES[mode][1] if chosen else "A comparison needs two images.")
+
+    @Slot()
+    def _on_sources(self) -> None:
+        self.grid.set_compare_sources(self.a.currentData(), self.b.currentData())
+
+
+def _line() -> QFrame:
+    line = QFrame()
+    line.setFrameShape(QFrame.Shape.VLine)
+    line.setEnabled(False)
+    line.setFixedHeight(20)
+    line.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+    return line

@@ -12,15 +12,15 @@ from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 from app.forms.ct_panel import CTPanel
 from app.forms.history import History
 from app.forms.mri_panel import MRIPanel
+from app.forms.slices import SliceChoice
 from app.forms.solver_panel import SolverPanel
 from app.images.inspector import Inspector
 from app.images.profile import ProfilePlot
 from app.images.statistics import StatisticsTable
-from app.plots.legend import Legend
+from app.plots.drawing import Legend
 from app.runs.store import RunStore
 from app.runs.table import RunsTable
 from app.section import Section, scrolled
-from app.session.slices import SliceChoice
 from app.theme import run_style
 
 LEFT_PX, RIGHT_PX = 320, 424  # the right one shows all columns of the runs

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QMenu
 
 from app.images.display import Tool
 from app.images.grid import CompareMode
-from app.images.window import PRESETS
+from app.images.window_level import PRESETS
+from app.section import plain_tip
 from app.session.panes import PLANES
 from app.theme import Theme
-from app.tips import plain_tip
 
 if TYPE_CHECKING:
     from app.window import MainWindow

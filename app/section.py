@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import html
+from typing import Final
+
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QLayout,
+    QScrollArea,
+    QSizePolicy,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 
 class Section(QWidget):
@@ -60,3 +72,43 @@ def scrolled(widget: QWidget, name: str) -> QScrollArea:
     area.setWidget(widget)
     area.setAccessibleName(name)
     return area
+
+
+def empty_layout(layout: QLayout) -> None:
+    """Remove its widgets for good. The item that `takeAt` hands out would never be freed."""
+    while (item := layout.itemAt(0)) is not None:
+        widget = item.widget()
+        if widget is None:
+            layout.removeItem(item)
+            continue
+        layout.removeWidget(widget)
+        widget.hide()
+        widget.deleteLater()
+
+
+ROW_PX: Final = 24
+
+
+def plain_look(table: QTableView) -> None:
+    """Striped rows of equal height without grid or row numbers; Tab leaves the table."""
+    table.setShowGrid(False)
+    table.setAlternatingRowColors(True)
+    table.setTabKeyNavigation(False)
+    table.verticalHeader().hide()
+    table.verticalHeader().setDefaultSectionSize(ROW_PX)
+    header = table.horizontalHeader()
+    header.setHighlightSections(False)
+    header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+
+
+# Tool tips with words from files: shown as they are, never as markup.
+#
+# Qt takes a tip for HTML when it looks like it, and would then load the pictures that it names,
+# from other computers too.
+
+
+def plain_tip(words: str) -> str:
+    """The words for `setToolTip`; only what Qt would misread is changed."""
+    if "<" not in words and "&lt;" not in words:
+        return words
+    return f"<p>{html.escape(words)}</p>".replace("\n", "<br>")

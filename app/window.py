@@ -10,7 +10,6 @@ from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFileDialog, QLabel, QMainWindow, QSplitter
 
-from app.batch.flow import Experiments
 from app.center import Center
 from app.columns import LEFT_PX, RIGHT_PX, LeftColumn, RightColumn
 from app.data.browser import DataBrowser
@@ -18,7 +17,6 @@ from app.data.drop import DropFilter
 from app.data.geometry_flow import GeometryFlow
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
-from app.folder.flow import Folders
 from app.forms.choices import Choices, load_choices
 from app.forms.history import History
 from app.menus import Menus
@@ -40,8 +38,10 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
-from app.trust.flow import Trust
-from app.volume.flow import Volumes
+from app.tools.experiments.flow import Experiments
+from app.tools.folder.flow import Folders
+from app.tools.trust.flow import Trust
+from app.tools.volume.flow import Volumes
 
 log = logging.getLogger("app")
 

@@ -13,10 +13,8 @@ from app.data.findings import FactsList, WarningsList
 from app.data.open_menu import OpenMenu
 from app.data.opened import Opened
 from app.data.presenter import DataPresenter
-from app.data.series_list import SeriesList
-from app.data.slice_bar import SliceBar
-from app.section import Section
-from app.tips import plain_tip
+from app.data.series_list import SeriesList, SliceBar
+from app.section import Section, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check

@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
-from app.layouts import empty_layout
+from app.section import empty_layout, plain_tip
 from app.theme import VERDICTS, is_dark
-from app.tips import plain_tip
 from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:

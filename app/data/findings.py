@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
-from app.layouts import empty_layout
-from app.tips import plain_tip
+from app.section import empty_layout, plain_tip
 from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:

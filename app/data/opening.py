@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.data.meaning import COMPLEX, choices_for, may_be_kspace
+from app.data.choice_dialog import COMPLEX, choices_for, may_be_kspace
 from app.data.opened import (
     KIND_WORDS,
     MeasuredLines,

@@ -12,12 +12,11 @@ import numpy as np
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.data import opening
-from app.data.cache import MOST_BYTES, PreviewCache
-from app.data.dropped import input_of
-from app.data.newest import Newest
+from app.data.drop import input_of
+from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question, SeriesItem
 from app.data.recent import RecentFiles
-from app.data.thumbnails import thumbnail_of_series
+from app.data.thumbnails import MOST_BYTES, PreviewCache, thumbnail_of_series
 from app.forms.labels import on_screen
 from app.tasks import Tasks
 from engine.spec.input_options import InputOptions

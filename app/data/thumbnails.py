@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,7 @@ def to_bytes(
 ) -> NDArray[np.uint8]:
     """CT through ``window`` or the usual one; MR, which has no scale, over its own range."""
     from engine.data.sinogram.scan_picture import block_mean
-    from engine.export.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+    from engine.export.outputs import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
     from engine.spec.numbers import beyond_bodies
 
     small = block_mean(values, math.ceil(max(values.shape) / side))
@@ -55,3 +56,35 @@ def to_bytes(
     else:
         levels = (0.5, 2.0)
     return window_to_bytes(np.nan_to_num(small, posinf=0.0, neginf=0.0), levels)
+
+
+MOST_BYTES = 128 << 20
+
+
+class PreviewCache:
+    """Slices by number; those not looked at for longest go first."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.most_bytes = most_bytes
+        self._images: OrderedDict[int, np.ndarray] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._images)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(image.nbytes for image in self._images.values())
+
+    def get(self, number: int) -> np.ndarray | None:
+        if number in self._images:
+            self._images.move_to_end(number)
+        return self._images.get(number)
+
+    def put(self, number: int, image: np.ndarray) -> None:
+        self._images[number] = image
+        self._images.move_to_end(number)
+        while len(self._images) > 1 and self.nbytes > self.most_bytes:
+            self._images.popitem(last=False)
+
+    def clear(self) -> None:
+        self._images.clear()

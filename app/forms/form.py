@@ -12,9 +12,8 @@ from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
-from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
-from app.forms.labels import blank_of, label_of
+from app.forms.labels import Rule, blank_of, excludes, label_of, only_if_given, only_with
 from app.forms.rows import FieldRow, SentenceLabel
 from engine.spec.settings import Settings, value_type
 

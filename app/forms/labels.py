@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from engine.spec.settings import option_name
@@ -165,3 +166,21 @@ def on_screen(sentence: str, names: tuple[str, ...]) -> str:
         return match.group() if name is None else f"“{label_of(name)}”"
 
     return re.sub(r"--[a-z][a-z0-9-]*[a-z0-9]", words, sentence)
+
+
+# The reason why a field is disabled, '' when it is not; from all values and the changed names.
+Rule = Callable[[dict[str, Any], set[str]], str]
+
+
+def only_with(name: str, wanted: Any, reason: str) -> Rule:
+    """The field means something only while ``name`` has the value ``wanted``."""
+    return lambda values, changed: "" if values.get(name) == wanted else reason
+
+
+def only_if_given(name: str, reason: str) -> Rule:
+    return lambda values, changed: "" if name in changed else reason
+
+
+def excludes(name: str, own: str, reason: str) -> Rule:
+    """Not while ``name`` is given; when both are, both stay open so that one can be cleared."""
+    return lambda values, changed: reason if name in changed and own not in changed else ""

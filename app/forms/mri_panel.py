@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.forms.ct_panel import IS_SIMULATED, WAS_MEASURED
 from app.forms.form import SettingsForm
 from app.forms.history import History
-from app.forms.mask_picture import MaskPicture
+from app.forms.pictures import MaskPicture
 from app.forms.rows import SentenceLabel
 from app.theme import tabular
 from engine.spec.acquisition import MRIAcquisition

@@ -11,8 +11,8 @@ from PySide6.QtCore import QObject, Signal
 
 from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
-from app.forms.form_rules import Rule, excludes, only_if_given, only_with
 from app.forms.history import History
+from app.forms.labels import Rule, excludes, only_if_given, only_with
 from engine.files.presets import Preset
 from engine.spec.settings import Settings, setting
 

@@ -14,7 +14,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QTransform
 
 from app.images.measure import Measurements
-from app.images.window import DEFAULT_CT, PRESETS, Preset, WindowLevel, WindowModel
+from app.images.window_level import DEFAULT_CT, PRESETS, Preset, WindowLevel, WindowModel
 
 __all__ = [
     "DEFAULT_CT",

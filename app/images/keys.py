@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from PySide6.QtCore import Qt
 
 from app.images.display import PRESETS, LinkedView
-from app.images.window import WindowLevel, WindowModel
+from app.images.window_level import WindowLevel, WindowModel
 
 
 class Help(NamedTuple):

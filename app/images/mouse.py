@@ -16,7 +16,7 @@ from PySide6.QtGui import QWheelEvent
 
 from app.images.display import LinkedView, Tool
 from app.images.measure import Line, Region, Shape
-from app.images.window import WindowModel
+from app.images.window_level import WindowModel
 
 Drag = Callable[[QPointF], None]
 

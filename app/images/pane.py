@@ -12,13 +12,12 @@ from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.images import colours, text
-from app.images.annotations import Annotations
-from app.images.caption import Caption, TitleLine
+from app.images.caption import Annotations, Caption, TitleLine
 from app.images.display import LinkedView
 from app.images.keys import KeyActions
 from app.images.overlay import ColourBar, Overlay, OverlayText
 from app.images.view import PaneView
-from app.images.window import WindowLevel, WindowModel
+from app.images.window_level import WindowLevel, WindowModel
 from app.theme import RunStyle
 
 if TYPE_CHECKING:

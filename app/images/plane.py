@@ -11,7 +11,7 @@ from app.images.display import LinkedView
 from app.images.overlay import ColourBar
 from app.images.pane import ImagePane
 from app.images.text import value_text
-from app.images.window import WindowLevel, WindowModel
+from app.images.window_level import WindowLevel, WindowModel
 
 
 class PlanePane(ImagePane):

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.images.inspector import PaneStatistics
 from app.images.text import unit_of, value_text
-from app.tables import plain_look
+from app.section import plain_look
 from app.theme import tabular
 
 HINT = "Draw a region or a line on an image (tools above the images) to measure all of them."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app.images.display import Orientation
-from app.images.window import WindowLevel
+from app.images.window_level import WindowLevel
 
 MASKED = "***"
 GAP = "  "  # between the numbers of a caption

@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 from app.images.display import LinkedView, Tool
 from app.images.measure import Line, Region, Shape
 from app.images.mouse import Drag, MouseActions
-from app.images.window import WindowModel
+from app.images.window_level import WindowModel
 
 PIXELS_SHOWN_FROM: Final = 4.0  # screen pixels per image pixel from which it is not smoothed
 _CROSSHAIR: Final = QColor("#56B4E9")

@@ -10,11 +10,8 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPalette
 from PySide6.QtWidgets import QGraphicsPathItem, QLabel, QWidget
 
-from app.plots.axes import PowerAxis, RoomyAxis, SteadyRange
-from app.plots.cursor import Cursor
-from app.plots.shade import shade_path
-from app.runs.colours import Dash
-from app.runs.swatch import run_pen
+from app.plots.axes import Cursor, PowerAxis, RoomyAxis, SteadyRange, shade_path
+from app.runs.colours import Dash, run_pen
 from app.theme import SMALLEST_TEXT_PX
 
 LEFT_AXIS_PX, BOTTOM_AXIS_PX, TITLE_PX = 40, 36, 20

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.plots.curves import CurvePlot
-from app.runs.colours import DOTS
+from app.runs.colours import DOTS, Dash, swatch
 from app.runs.store import RunEntry
+from app.section import empty_layout
 from app.theme import REFERENCE
 
 IDEAL_DASH: Final = (12.0, 4.0)
@@ -72,3 +74,39 @@ def _iterations(plot: CurvePlot, entry: RunEntry) -> np.ndarray:
 def _spread(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     """One value as a level line of as many points as ``x``."""
     return np.repeat(values[-1:], len(x)) if len(values) != len(x) else values
+
+
+class Legend(QWidget):
+    """Swatches and names, ``per_row`` in a line; clipped, not wrapped, when too wide."""
+
+    def __init__(self, parent: QWidget | None = None, per_row: int = 99) -> None:
+        super().__init__(parent)
+        self.per_row = per_row
+        self._layout = QGridLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.setHorizontalSpacing(4)
+        self._layout.setVerticalSpacing(0)
+        self._layout.setColumnStretch(2 * per_row, 1)
+        # many names must not make the window wider
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self._lines: list[tuple[str, str, Dash]] = []
+        self.setAccessibleName("Legend")
+
+    def show_lines(self, lines: list[tuple[str, str, Dash]]) -> None:
+        """(name, colour, dash) of every line."""
+        if lines == self._lines:
+            return
+        self._lines = lines
+        empty_layout(self._layout)
+        ratio = self.devicePixelRatioF()
+        for number, (name, colour, dash) in enumerate(lines):
+            row, column = divmod(number, self.per_row)
+            mark, text = QLabel(self), QLabel(name, self)
+            mark.setPixmap(swatch(colour, dash, max(ratio, 1.0)))
+            text.setContentsMargins(0, 0, 12, 0)
+            self._layout.addWidget(mark, row, 2 * column)
+            self._layout.addWidget(text, row, 2 * column + 1)
+        self.setAccessibleDescription(", ".join(name for name, _, _ in lines))
+
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self._lines]

@@ -11,8 +11,15 @@ from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
 from app.plots.curves import CurvePlot
-from app.plots.drawing import draw_gap, draw_psnr, draw_residual, draw_spectra, is_level, run_of
-from app.plots.legend import Legend
+from app.plots.drawing import (
+    Legend,
+    draw_gap,
+    draw_psnr,
+    draw_residual,
+    draw_spectra,
+    is_level,
+    run_of,
+)
 from app.plots.psd_image import PsdWindow
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt, Slot
 from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
-from app.runs.pace import Progress
 from app.runs.presenter import RunPresenter
+from app.runs.progress import Progress
+from app.section import plain_tip
 from app.theme import tabular
-from app.tips import plain_tip
 
 IDLE: Final = "Nothing is running."
 TIPS: Final = {

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
+from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+
 from app.theme import RunStyle, run_style
 
 Dash = tuple[float, ...]
@@ -29,3 +32,29 @@ def dash_for(style: RunStyle, taken: Collection[Dash]) -> Dash:
     """The method's own pattern, or the next that no other run of its colour uses."""
     order = [style.dash, *(dash for dash in REPEATS if dash != style.dash)]
     return next((dash for dash in order if dash not in taken), order[len(taken) % len(order)])
+
+
+SWATCH_PX = QSize(24, 14)
+
+
+def run_pen(colour: str, dash: Dash, width: float = 1.0) -> QPen:
+    """Cosmetic: as wide on the screen at any zoom."""
+    pen = QPen(QColor(colour), width)
+    pen.setCosmetic(True)
+    if dash:
+        pen.setDashPattern(list(dash))
+    pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+    return pen
+
+
+def swatch(colour: str, dash: Dash, pixel_ratio: float = 1.0) -> QPixmap:
+    pixmap = QPixmap(SWATCH_PX * pixel_ratio)
+    pixmap.setDevicePixelRatio(pixel_ratio)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    pen = run_pen(colour, tuple(part / 2 for part in dash), 2.0)
+    painter.setPen(pen)
+    middle = SWATCH_PX.height() / 2
+    painter.drawLine(QPointF(0, middle), QPointF(SWATCH_PX.width(), middle))
+    painter.end()
+    return pixmap

@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.runs.events import QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.mailbox import Mail, Mailbox
-from app.runs.pace import Pace, Progress
+from app.runs.progress import Pace, Progress
 from app.runs.snapshots import DEFAULT_BYTES
 from app.runs.store import RunStore
 from app.runs.worker import RunWorker

@@ -14,11 +14,10 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QPixmap
 
-from app.runs.colours import Dash
+from app.runs.colours import Dash, swatch
 from app.runs.store import RunEntry, RunStore
-from app.runs.swatch import swatch
+from app.section import plain_tip
 from app.theme import tabular
-from app.tips import plain_tip
 from engine.spec.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex

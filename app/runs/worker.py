@@ -149,7 +149,7 @@ class RunWorker:
                 # The window redraws for the runs it has just asked for; preparing them at the
                 # same time would make it wait for the interpreter at every widget.
                 time.sleep(BREATH_SECONDS)
-                from app.runs.rounds import run_group
+                from app.runs.run_group import run_group
 
                 if not self._warm:
                     self._warm = True

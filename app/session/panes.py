@@ -12,7 +12,7 @@ from app.data.opened import Opened
 from app.images.grid import PaneGrid
 from app.images.pane import ImagePane
 from app.images.plane import PlanePane
-from app.images.window import WindowLevel
+from app.images.window_level import WindowLevel
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
 from app.session.jobs import run_lines

@@ -26,9 +26,9 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 import engine
-from app.shell.details import DetailsDialog
+from app.section import plain_look
+from app.shell.crash import DetailsDialog
 from app.shell.icon import app_icon
-from app.tables import plain_look
 from app.tasks import Tasks
 from engine.audit.licences import Licence, licence_text, licences
 

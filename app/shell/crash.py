@@ -6,19 +6,35 @@ import asyncio
 import contextlib
 import faulthandler
 import logging
+import os
+import platform
 import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtGui import QFontDatabase, QGuiApplication
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from app.shell.crash_report import CrashFolder, report_text
+import engine
 from app.shell.log import LogBook
 from app.shell.privacy import clean
+from engine.files.atomic import write_bytes_atomic
+from engine.files.folders import state_folder
 
 LOG_LINES: Final = 50
 AGAIN_S: Final = 1.0  # the same fault is not told more often: a paint event may repeat it
@@ -168,3 +184,141 @@ def _place(error: BaseException) -> str:
     for frame, line in traceback.walk_tb(error.__traceback__):
         last = f"{frame.f_code.co_filename}:{line}"
     return last or str(error)
+
+
+MOST_REPORTS: Final = 20  # older ones are removed
+PREFIX: Final = "crash-"
+RUNNING: Final = "running-"  # faulthandler writes here; gone after a clean end
+SHOWN: Final = "shown.txt"
+LARGEST: Final = 1 << 20
+# what faulthandler begins with, on every system
+FATAL: Final = ("Fatal Python error", "Windows fatal exception")
+
+
+def versions() -> dict[str, str]:
+    """Of the program and what it stands on; torch only when it was loaded."""
+    found = {"Dualscope": engine.__version__, "Python": platform.python_version()}
+    for name in ("PySide6-Essentials", "pyqtgraph", "numpy", "pydicom"):
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    torch = sys.modules.get("torch")
+    found["torch"] = str(getattr(torch, "__version__", "not loaded"))
+    return found
+
+
+def report_text(what: str, trace: str, device: str, log: Sequence[object] = ()) -> str:
+    """Traces hold no local variables; paths and names are taken out of everything."""
+    numbers = ", ".join(f"{name} {version}" for name, version in versions().items())
+    lines = [
+        "Dualscope crash report",
+        f"Time      {time.strftime('%Y-%m-%d %H:%M:%S %z')}",
+        f"Where     {what}",
+        f"Versions  {numbers}",
+        f"Platform  {platform.system()} {platform.release()}, {platform.machine()}",
+        f"Device    {device or 'not chosen yet'}",
+        "",
+        trace.rstrip(),
+    ]
+    if log:
+        lines += ["", f"Last {len(log)} lines of the log:", *map(str, log)]
+    return clean("\n".join(lines)) + "\n"
+
+
+class CrashFolder:
+    """The reports of this and of earlier sessions."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = path or state_folder() / "crashes"
+
+    def write(self, text: str) -> Path:
+        self.path.mkdir(parents=True, exist_ok=True)
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        path = self.path / f"{PREFIX}{stamp}.txt"
+        number = 1
+        while path.exists():
+            number += 1
+            path = self.path / f"{PREFIX}{stamp}-{number}.txt"
+        write_bytes_atomic(path, text.encode())
+        for old in self.reports()[:-MOST_REPORTS]:
+            with contextlib.suppress(OSError):
+                old.unlink()
+        return path
+
+    def reports(self) -> list[Path]:
+        """Oldest first."""
+        return sorted(self.path.glob(f"{PREFIX}*.txt"), key=lambda path: path.stat().st_mtime_ns)
+
+    def running_file(self) -> Path:
+        self.path.mkdir(parents=True, exist_ok=True)
+        return self.path / f"{RUNNING}{os.getpid()}.txt"
+
+    def collect_faults(self) -> None:
+        """Make readable reports of what faulthandler left when an earlier session died."""
+        for path in self.path.glob(f"{RUNNING}*.txt"):
+            if path.name == f"{RUNNING}{os.getpid()}.txt":
+                continue
+            with contextlib.suppress(OSError), path.open("rb") as stream:
+                text = stream.read(LARGEST).decode("utf-8", "replace")
+                # one without a word may belong to another window that is open now
+                if any(word in text for word in FATAL):
+                    stream.close()
+                    self.write(clean(text))
+                    path.unlink()
+
+    def unshown(self) -> Path | None:
+        """The newest report nobody has been told about."""
+        shown = self._shown()
+        fresh = [path for path in self.reports() if path.name not in shown]
+        return fresh[-1] if fresh else None
+
+    def mark_shown(self) -> None:
+        names = [path.name for path in self.reports()]
+        if names and not set(names) <= self._shown():
+            write_bytes_atomic(self.path / SHOWN, "\n".join(names).encode())
+
+    def _shown(self) -> set[str]:
+        try:
+            return set((self.path / SHOWN).read_text(encoding="utf-8").split())
+        except (OSError, ValueError):
+            return set()
+
+
+class DetailsDialog(QDialog):
+    """Not modal: a run goes on while its owner reads; deletes itself when closed."""
+
+    def __init__(self, sentence: str, details: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Details")
+        self.setModal(False)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.sentence = QLabel(sentence, self)
+        self.sentence.setTextFormat(Qt.TextFormat.PlainText)
+        self.sentence.setWordWrap(True)
+        self.text = QPlainTextEdit(details, self)
+        self.text.setReadOnly(True)
+        self.text.setTabChangesFocus(True)
+        self.text.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.text.setAccessibleName("Details")
+        self.text.setToolTip("What the program knows about it; select any part to copy it.")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
+        self.copyButton = QPushButton("Copy", self)
+        self.copyButton.setAutoDefault(False)
+        self.copyButton.setAccessibleName("Copy the sentence and the details")
+        self.copyButton.setToolTip("Copy the sentence and all details to the clipboard.")
+        self.copyButton.clicked.connect(self.copy)
+        buttons.addButton(self.copyButton, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.button(QDialogButtonBox.StandardButton.Close).setToolTip("Close this window.")
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(16, 16, 16, 16)
+        layout.setSpacing(8)
+        layout.addWidget(self.sentence)
+        layout.addWidget(self.text, 1)
+        layout.addWidget(buttons)
+        self.resize(720, 440)
+
+    @Slot()
+    def copy(self) -> None:
+        whole = f"{self.sentence.text()}\n\n{self.text.toPlainText()}"
+        QGuiApplication.clipboard().setText(whole)

@@ -26,9 +26,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.section import plain_look
 from app.shell.find_bar import FindBar
 from app.shell.log import KEPT_LINES, LogBook, LogLine
-from app.tables import plain_look
 from app.theme import tabular
 
 HEADINGS: Final = ("Time", "Level", "Text")

@@ -42,10 +42,11 @@ def visit_all(out: Path, folder: Path, look: Look, quick: bool) -> bool:
     """One window from its opening to its end."""
     from PySide6.QtCore import QSize
 
-    from app.tour import ct, experiments, mri, trust, volume
+    from app.tour import ct, mri, trust, volume
+    from app.tour import visit as experiments
     from app.tour.camera import Camera
-    from app.tour.hand import choose_action
-    from app.tour.stage import Stage
+    from app.tour.fixture import Stage
+    from app.tour.user_input import choose_action
     from app.tour.visit import Visit, walk
 
     size, theme = QSize(*look[0]), look[1]

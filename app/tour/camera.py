@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPalette, QPixmap
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.tour.hand import TourError, rest
+from app.tour.user_input import TourError, rest
 
 TITLE_PX: Final = 28
 EDGE_PX: Final = 8

@@ -11,7 +11,7 @@ from app.data.choice_dialog import ChoiceDialog
 from app.images.display import Tool
 from app.images.pane import ImagePane
 from app.runs.table_model import NOTE, RUN
-from app.tour.hand import (
+from app.tour.user_input import (
     NO_KEYS,
     TourError,
     choose,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 
 from app.images.display import Tool
-from app.tour.hand import choose, choose_action, click, drag, press, wait
+from app.tour.user_input import choose, choose_action, click, drag, press, wait
 from app.tour.visit import Step, Visit
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from app.tour.hand import TourError, choose_action, click, wait
+from app.tools.trust.model import TITLES
+from app.tour.user_input import TourError, choose_action, click, wait
 from app.tour.visit import Step, Visit
-from app.trust.model import TITLES
 
 SEEDS = 3
 

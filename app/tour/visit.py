@@ -13,7 +13,15 @@ from PySide6.QtWidgets import QWidget
 from app.runs.store import RunEntry
 from app.session.panes import REFERENCE
 from app.tour.camera import Camera
-from app.tour.hand import TourError, bring_into_sight, choose, click, wait, write
+from app.tour.user_input import (
+    TourError,
+    bring_into_sight,
+    choose,
+    choose_action,
+    click,
+    wait,
+    write,
+)
 from app.window import MainWindow
 
 Say = Callable[[str], None]
@@ -110,3 +118,29 @@ def walk(visit: Visit, steps: Sequence[Step], say: Say) -> bool:
             say(f"Step '{step.name}' failed: {trouble}")
             return False
     return True
+
+
+NAME = "injection"  # the shortest one that has both curves and pictures
+
+
+def finished(visit: Visit) -> None:
+    visit.close_dialogs()
+    experiments = visit.window.experiments
+    choose_action(visit.window.menus.actions["experiments"])
+    view = experiments.view
+    if view is None:
+        raise TourError("the page did not open")
+    panel = view.panel
+    wait(lambda: panel.offers.experiments, "the experiments are listed")
+    panel.choose(NAME)
+    choose(panel.prior.combo, "tv")
+    panel.prior.combo.activated.emit(panel.prior.combo.currentIndex())
+    click(panel.quick)
+    write(panel.folder, str(visit.folder / "experiments"))
+    click(view.start)
+    wait(lambda: not experiments.busy, "the experiment ends")
+    if not view.figures.pictures:
+        raise TourError(view.status.text())
+
+
+STEPS = (Step("experiments", finished),)

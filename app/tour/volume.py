@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.tour.hand import TourError, choose, choose_action, click, wait, write
+from app.tour.user_input import TourError, choose, choose_action, click, wait, write
 from app.tour.visit import Step, Visit
 
 FIRST, LAST = 28, 33  # of the demonstration's 60 slices

@@ -14,7 +14,7 @@ from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
 from engine.files.path_safety import fault_of_place
-from engine.files.shared_record import REMOVED
+from engine.files.record import REMOVED
 from engine.spec.errors import DualscopeError
 from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.numbers import as_float, numbers_in
@@ -153,7 +153,7 @@ def _label(solver: str, naive: bool) -> str:
 
 
 def _history(lines: list[Any]) -> History:
-    from app.runs.rounds import recorded_scalars
+    from app.runs.run_group import recorded_scalars
 
     history = History()
     for line in lines:

@@ -29,7 +29,6 @@ COMMANDS = {
     "verify": ("engine.cli.verify", "run a record again and say whether the bits match"),
     "prior": ("engine.cli.prior", "list priors and show what they are"),
     "bench": ("engine.cli.bench", "measure speed ratios side by side"),
-    "soak": ("engine.cli.soak", "work for hours under faults: is anything lost or leaked?"),
     "doctor": ("engine.cli.doctor", "what is here, what is missing, how to get it"),
     "audit": ("engine.cli.audit", "check versions, known holes and licences, offline"),
 }

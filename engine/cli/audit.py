@@ -14,8 +14,16 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.audit.advisories import matching
-from engine.audit.licences import refused
-from engine.audit.lock import FOLDER, OWN, Package, Pin, installed, read_locks, same_version
+from engine.audit.licences import (
+    FOLDER,
+    OWN,
+    Package,
+    Pin,
+    installed,
+    read_locks,
+    refused,
+    same_version,
+)
 
 NOTE, PROBLEM = "note", "problem"
 KINDS = ("missing", "other version", "no hash", "not in the lock", "vulnerable", "licence")

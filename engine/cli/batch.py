@@ -8,13 +8,12 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from engine.cli.options import PRESET_NAMES, add_job_options, job_from, unused_options
-from engine.cli.progress import progress_bar
+from engine.cli.options import PRESET_NAMES, add_job_options, job_from, progress_bar, unused_options
 from engine.cli.reconstruct import cancel_on_signals
-from engine.export.window import parse_window
+from engine.export.outputs import parse_window
 from engine.files.presets import Preset
-from engine.runs.run import RunControl
 from engine.solvers.catalogue import find_solver
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.folder.request import (
     DEFAULT_SOLVER,

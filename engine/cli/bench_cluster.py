@@ -14,10 +14,10 @@ import psutil
 
 from engine.physics.phantoms.stack import TorsoStack
 from engine.spec.job import Job
-from engine.workflows.cluster.places import cores
+from engine.workflows.cluster.compute_targets import cores
+from engine.workflows.cluster.connection import Kept
 from engine.workflows.cluster.run import ClusterRun
 from engine.workflows.cluster.separate import Separate, separate_processes
-from engine.workflows.cluster.site import Kept
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.plan import VolumePlan, make_plan
 from engine.workflows.volume.reconstruct import Stored

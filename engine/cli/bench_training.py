@@ -10,7 +10,7 @@ from engine.cli.bench import interleaved_medians
 from engine.priors.network_prior import bf16_is_supported
 from engine.priors.networks import build_network
 from engine.priors.precondition import Preconditioned, precondition
-from engine.priors.training.loss import edm_loss
+from engine.priors.training.objective import edm_loss
 
 SIZE, BATCH = 256, 4
 NETWORKS: dict[str, dict[str, Any]] = {

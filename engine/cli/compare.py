@@ -12,19 +12,19 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from engine.cli.options import add_job_options, job_from, unused_options
-from engine.cli.progress import follow
+from engine.cli.options import add_job_options, follow, job_from, unused_options
 from engine.cli.reconstruct import cancel_on_signals, print_warnings
 from engine.export import check_outputs
 from engine.export.figure import comparison_figure
+from engine.export.outputs import parse_window
 from engine.export.report import write_report
-from engine.export.window import parse_window
 from engine.files.atomic import write_bytes_atomic
 from engine.files.record import plain
 from engine.runs.prepare import make_run, open_dataset, prepare
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.catalogue import parse_variant
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError, StepFailed
 
 

@@ -10,19 +10,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from engine.cli.options import add_precision, add_settings, given
-from engine.cli.progress import progress_bar
+from engine.cli.options import add_precision, add_settings, given, progress_bar
 from engine.cli.reconstruct import cancel_on_signals
 from engine.physics.device import DEVICES, choose_device
 from engine.priors.network_prior import check_precision
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 from engine.workflows.experiments.catalogue import EXPERIMENTS, find_experiment
-from engine.workflows.experiments.pace import Pace
 from engine.workflows.experiments.plan import Case
 from engine.workflows.experiments.request import Request
-from engine.workflows.experiments.runner import Runner, open_runner
+from engine.workflows.experiments.runner import Pace, Runner, open_runner
 from engine.workflows.experiments.store import Row
 from engine.workflows.experiments.summary import cell, columns
 

@@ -17,8 +17,7 @@ from engine.data.readers.dicom.magic import is_dicom
 from engine.data.sinogram.dataset import SinogramDataset
 from engine.data.source import open_input
 from engine.export.figure import picture_grid
-from engine.export.outputs import check_outputs
-from engine.export.window import linear_window, window_to_bytes
+from engine.export.outputs import check_outputs, linear_window, window_to_bytes
 from engine.files.atomic import write_bytes_atomic
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError

@@ -7,8 +7,19 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
 from engine.physics.device import DEVICES
 from engine.priors.network_prior import PRECISIONS
+from engine.runs.run import Run
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import BUDGETS, PRESETS
 from engine.spec.acquisition import (
@@ -197,3 +208,28 @@ def number(option: str, text: str | None, kind: type) -> Any:
         return kind(text)
     except ValueError:
         raise RequestError(f"{option} must be a number, not '{text}'.") from None
+
+
+def progress_bar(quiet: bool = False) -> Progress:
+    """A bar with the time left; its tasks have a ``note``. Silent unless on a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),  # also while the total is not known
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),  # may name a file
+    )
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, disable=quiet or not console.is_terminal)
+
+
+def follow(run: Run, quiet: bool = False) -> None:
+    """Run to the end, showing where it is and how it goes."""
+    with progress_bar(quiet) as bar:
+        task = bar.add_task(run.solver.label, total=None, note="")
+        for it in run:
+            note = f"sigma {it.sigma:.3g}  |Ax-y| {float(it.residual_x.mean()):.3g}"
+            if "psnr" in it.metrics:
+                note += f"  {it.metrics['psnr']:.2f} dB"
+            bar.update(task, total=it.K, completed=it.k, note=note)

@@ -11,18 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.cli.options import add_job_options, job_from, one_of, unused_options
-from engine.cli.progress import follow
+from engine.cli.options import add_job_options, follow, job_from, one_of, unused_options
 from engine.cli.volume import add_volume_options, check_volume_options, run_volume, volume_folder
 from engine.data.dataset import Dataset
 from engine.export import Result, check_outputs, write_outputs
-from engine.export.outputs import OUTPUT_UNITS
-from engine.export.window import parse_window
+from engine.export.outputs import OUTPUT_UNITS, parse_window
 from engine.files.folders import state_folder
 from engine.runs.prepare import Prepared, check_job, make_run, open_dataset, prepare, resume_run
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.catalogue import find_solver
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.job import Job
 from engine.spec.numbers import regions_in_words

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from engine.cli.progress import progress_bar
+from engine.cli.options import progress_bar
 from engine.cli.reconstruct import cancel_on_signals
 from engine.physics.device import DEVICES
-from engine.runs.run import RunControl
 from engine.solvers.iteration import Iteration
+from engine.spec.control import RunControl
 from engine.workflows.trust.verify import verify
 
 

@@ -211,7 +211,7 @@ class ImageDataset(Dataset):
 
     def look(self) -> None:
         unit = next((fact.value for fact in self.facts if fact.name == "unit"), None)
-        from engine.data.images.image_checks import check_image_unit
+        from engine.data.images.air import check_image_unit
 
         if self.modality != "CT" or unit is None or self.headers is not None:
             return

@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydicom.dataset import Dataset
 
-from engine.export.dicom_copy import number_of
+from engine.export.dicom_copy import number_of, write_dataset
 from engine.export.dicom_deidentify import UidMap
-from engine.export.dicom_file import write_dataset
 from engine.export.dicom_header import DerivedSeries, decimal
-from engine.export.window import default_window, linear_window
+from engine.export.outputs import default_window, linear_window
 from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
 from engine.spec.errors import DualscopeError, RequestError
 

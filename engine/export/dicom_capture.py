@@ -9,10 +9,17 @@ import numpy as np
 from pydicom.dataset import Dataset
 from pydicom.uid import SecondaryCaptureImageStorage
 
-from engine.export.dicom_copy import PATIENT, STUDY, copy_attributes, fill_empty, settle_laterality
+from engine.export.dicom_copy import (
+    PATIENT,
+    STUDY,
+    copy_attributes,
+    fill_empty,
+    new_uid,
+    settle_laterality,
+    write_dataset,
+)
 from engine.export.dicom_deidentify import UidMap, burned_in_notes, deidentify, identifying_words
 from engine.export.dicom_derivation import MAX_LABEL, add_equipment, source_image
-from engine.export.dicom_file import new_uid, write_dataset
 from engine.export.dicom_header import MAY_BE_EMPTY, WARNING, copy_deidentification, series_number
 from engine.spec.errors import RequestError
 

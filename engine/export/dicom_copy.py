@@ -9,15 +9,26 @@ would make a wrong file of ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableSequence
+from pathlib import Path
 from typing import Any
 
 from pydicom import config
 from pydicom.datadict import dictionary_VM, dictionary_VR, tag_for_keyword
 from pydicom.dataelem import DataElement
-from pydicom.dataset import Dataset
-from pydicom.uid import JPEGBaseline8Bit, JPEGExtended12Bit, JPEGLSNearLossless
+from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.filewriter import dcmwrite
+from pydicom.uid import (
+    UID,
+    ExplicitVRLittleEndian,
+    JPEGBaseline8Bit,
+    JPEGExtended12Bit,
+    JPEGLSNearLossless,
+    generate_uid,
+)
 
+import engine
 from engine.data.silence_pydicom import quiet
+from engine.files.atomic import write_atomic
 
 PATIENT = ("PatientName", "PatientID", "IssuerOfPatientID", "PatientBirthDate", "PatientSex")
 STUDY = (
@@ -225,3 +236,24 @@ def burned_in(source: Dataset) -> str | None:
         return said
     original = raw_values(source, "ImageType")[:2] == ["ORIGINAL", "PRIMARY"]
     return "NO" if original else None
+
+
+# drawn once at random (as PS3.5 B.2 allows): it names this implementation in every file
+IMPLEMENTATION_CLASS = UID("2.25.286585567723265860384133675220209728952")
+
+
+def new_uid() -> UID:
+    """From a random UUID: it needs no registered root of ours."""
+    return generate_uid(prefix=None)
+
+
+def write_dataset(path: Path, dataset: Dataset) -> None:
+    """Write as explicit VR little endian, the pixels uncompressed."""
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = dataset.SOPClassUID
+    meta.MediaStorageSOPInstanceUID = dataset.SOPInstanceUID
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    meta.ImplementationClassUID = IMPLEMENTATION_CLASS
+    meta.ImplementationVersionName = f"DUALSCOPE {engine.__version__}"[:16]
+    dataset.file_meta = meta
+    write_atomic(path, lambda stream: dcmwrite(stream, dataset, enforce_file_format=True))

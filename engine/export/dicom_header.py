@@ -24,6 +24,7 @@ from engine.export.dicom_copy import (
     copy_attributes,
     fill_empty,
     lossy_compression,
+    new_uid,
     number_of,
     raw_values,
     settle_laterality,
@@ -44,7 +45,6 @@ from engine.export.dicom_derivation import (
     series_description,
     source_image,
 )
-from engine.export.dicom_file import new_uid
 
 if TYPE_CHECKING:
     from engine.export.outputs import Result

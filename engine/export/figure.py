@@ -9,8 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from engine.export.outputs import physical_array
-from engine.export.window import default_window, linear_window, window_to_bytes
+from engine.export.outputs import default_window, linear_window, physical_array, window_to_bytes
 from engine.physics.problem import Problem
 
 CAPTION_PX, GAP_PX = 36, 4

@@ -22,8 +22,7 @@ from engine.export.outputs import Result, check_finite, physical_array
 from engine.files.atomic import write_atomic
 from engine.files.record import FORMAT as RECORD_FORMAT
 from engine.files.record import FORMAT_VERSION as RECORD_VERSION
-from engine.files.record import plain
-from engine.files.shared_record import shared_record
+from engine.files.record import plain, shared_record
 from engine.physics.fourier import to_complex
 from engine.physics.masks import SamplingMask
 from engine.physics.problem import Problem

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 from nibabel.nifti1 import Nifti1Header
+from numpy.lib import format as npy
 
 from engine.data.images.orientation import (
     RIGHT_ANGLE,
@@ -87,3 +88,18 @@ def _affine(result: Result) -> tuple[np.ndarray, list[str], bool]:
 def _is_sheared(affine: np.ndarray) -> bool:
     axes = affine[:3, :3] / np.linalg.norm(affine[:3, :3], axis=0)
     return bool(np.abs(axes.T @ axes - np.eye(3)).max() > RIGHT_ANGLE)
+
+
+def write_npy(path: Path, result: Result) -> None:
+    """``[H, W]``, or ``[N, H, W]`` of several slices."""
+    values = result.values()
+    check_finite(values)
+
+    def write(stream: BinaryIO) -> None:
+        # not np.save: its error on a full disk does not say what is wrong
+        whole = values[0] if len(values) == 1 else values
+        npy.write_array_header_1_0(stream, npy.header_data_from_array_1_0(whole))
+        for page in values:
+            stream.write(result.exported(page).tobytes())
+
+    write_atomic(path, write)

@@ -12,13 +12,13 @@ import numpy as np
 from torch import Tensor
 
 from engine.data.dataset import Dataset, Placement
-from engine.export.window import default_window
 from engine.files.record import RunRecord
 from engine.physics.fourier import to_complex
 from engine.physics.problem import Problem
 from engine.physics.units import MU_WATER_PER_MM
 from engine.solvers.iteration import Iteration
 from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.numbers import beyond_bodies
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ WRITERS: dict[str, tuple[str, str]] = {
     ".16.png": ("engine.export.picture", "write_png16"),
     ".tif": ("engine.export.picture", "write_tiff"),
     ".tiff": ("engine.export.picture", "write_tiff"),
-    ".npy": ("engine.export.numpy_array", "write_npy"),
+    ".npy": ("engine.export.nifti", "write_npy"),
     ".nii": ("engine.export.nifti", "write_nifti"),
     ".nii.gz": ("engine.export.nifti", "write_nifti"),
     ".h5": ("engine.export.hdf5", "write_h5"),
@@ -184,3 +184,40 @@ def check_finite(values: np.ndarray) -> None:
     """Every writer asks before it writes: a file with NaN in it would be believed."""
     if not np.isfinite(values).all():
         raise DualscopeError("The image holds NaN or infinity: nothing was written.")
+
+
+DEFAULT_CT_WINDOW = (0.0, 1600.0)  # the paper's limited-angle figures, [-800, 800] HU
+
+
+def parse_window(text: str | None) -> tuple[float, float] | None:
+    """'40/400' as (centre, width)."""
+    if text is None:
+        return None
+    try:
+        centre, width = (float(part) for part in text.split("/"))
+        if not width > 0:
+            raise ValueError
+    except ValueError:
+        raise RequestError(f"--window '{text}': give centre/width, such as 40/400.") from None
+    return centre, width
+
+
+def window_to_bytes(values: np.ndarray, window: tuple[float, float]) -> np.ndarray:
+    """Linear VOI of DICOM: centre and width to 0..255."""
+    centre, width = window
+    y = (values - (centre - 0.5)) / max(width - 1, 1e-6) + 0.5
+    return np.round(255 * np.clip(y, 0, 1)).astype(np.uint8)
+
+
+def default_window(problem: Problem, values: np.ndarray) -> tuple[float, float]:
+    """CT: a fixed one, unless its values are no body's. Otherwise the range without its tails."""
+    if problem.modality == "CT" and not beyond_bodies(values):
+        return DEFAULT_CT_WINDOW
+    low, high = np.quantile(values, [0.001, 0.999])
+    return linear_window(float(low), float(high))
+
+
+def linear_window(low: float, high: float) -> tuple[float, float]:
+    """The centre and width that map ``low`` to black and ``high`` to white."""
+    width = max(high - low, 1e-12) + 1
+    return low + (width - 1) / 2 + 0.5, width

@@ -19,8 +19,7 @@ from PIL.PngImagePlugin import PngInfo
 
 from engine import __version__
 from engine.data.readers.volumes.picture import DESCRIPTION, SOFTWARE
-from engine.export.outputs import Result, check_finite
-from engine.export.window import window_to_bytes
+from engine.export.outputs import Result, check_finite, window_to_bytes
 from engine.files.atomic import write_atomic, write_bytes_atomic
 
 HU_AT_ZERO = -32768.0  # 16-bit CT: HU = number - 32768, one HU a step

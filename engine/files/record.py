@@ -1,27 +1,17 @@
-"""The run record (RUN.json) and the checkpoint beside it.
-
-The record is written before the checkpoint, so at any moment the checkpoint's iteration is in
-the record's history: after a kill, the history is cut back to the checkpoint.
-"""
+"""The run record (RUN.json): how a reconstruction was made, and what may be told of it."""
 
 from __future__ import annotations
 
 import json
 import math
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
-
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import Tensor
 
 from engine.files.atomic import write_bytes_atomic
 from engine.files.path_safety import check_regular
-from engine.files.shared_record import shared_record
 from engine.spec.errors import RequestError
+from engine.spec.input_options import PATH_OPTIONS
 
 FORMAT = "dualscope-run"
 FORMAT_VERSION = 2
@@ -96,43 +86,46 @@ def plain(value: Any) -> Any:
     return value
 
 
-@dataclass
-class Checkpoint:
-    """All that is needed, beside the job, to continue after iteration ``k``."""
+REMOVED = "(removed)"
+MIN_WORD = 3  # shorter stems would be found in innocent words
 
-    k: int
-    state: dict[str, Tensor]
-    image: Tensor
-    generators: list[Tensor]
 
-    @staticmethod
-    def path_beside(record: Path) -> Path:
-        return record.with_name(record.stem + ".checkpoint.safetensors")
+def shared_record(body: dict[str, Any], deidentify: bool) -> dict[str, Any]:
+    """A record's content; files by name only, or not named at all when de-identified.
 
-    def write(self, path: Path) -> None:
-        tensors = {f"state.{name}": value for name, value in self.state.items()}
-        tensors |= {f"generator.{i}": value for i, value in enumerate(self.generators)}
-        tensors["image"] = self.image
-        # clone: safetensors refuses tensors that share memory, as image and state may
-        stored = {name: value.detach().cpu().clone() for name, value in tensors.items()}
-        write_bytes_atomic(path, save_tensors(stored, metadata={"k": str(self.k)}))
+    Names of files and folders often hold a patient's: they are then replaced in everything
+    that is written in sentences, too.
+    """
+    job, told = body["job"], body["input"]
+    given = [job.get("input"), told.get("name"), job.get("prior"), *body["outputs"]]
+    given += [(job.get("options") or {}).get(name) for name in PATH_OPTIONS]
+    paths = {text for text in given if isinstance(text, str) and _parts(text)}
+    for text in sorted(paths, key=len, reverse=True):
+        body = _replaced(body, text, REMOVED if deidentify else _parts(text)[-1])
+    if deidentify:
+        words = {word for text in paths for part in _parts(text) for word in _words(part)}
+        for word in sorted(words, key=len, reverse=True):
+            body["message"] = _replaced(body["message"], word, REMOVED)
+            for name in ("name", "facts", "checks", "warnings"):
+                if name in body["input"]:
+                    body["input"][name] = _replaced(body["input"][name], word, REMOVED)
+    return body
 
-    @classmethod
-    def read(cls, path: Path) -> Checkpoint:
-        try:
-            check_regular(path)
-            content = path.read_bytes()
-            tensors = load_tensors(content)
-            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-            k = int(header["__metadata__"]["k"])
-            image = tensors.pop("image")
-        except OSError as error:
-            raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-        except (SafetensorError, KeyError, ValueError, TypeError) as error:
-            raise RequestError(f"{path} is damaged and cannot be resumed from.") from error
-        state = {n[6:]: t for n, t in tensors.items() if n.startswith("state.")}
-        count = sum(name.startswith("generator.") for name in tensors)
-        generators = [tensors[f"generator.{i}"] for i in range(count)]
-        if k < 0 or any(g.dtype != torch.uint8 for g in generators):
-            raise RequestError(f"{path} is damaged and cannot be resumed from.")
-        return cls(k, state, image, generators)
+
+def _words(part: str) -> list[str]:
+    return [word for word in (part, part.split(".")[0]) if len(word) >= MIN_WORD]
+
+
+def _parts(text: str) -> list[str]:
+    """Folders and name of a path of any system; nothing for 'demo:ct' or a prior's name."""
+    kind = PureWindowsPath if "\\" in text else PurePosixPath
+    path = kind(text)
+    return [part for part in path.parts if part != path.anchor] if len(path.parts) > 1 else []
+
+
+def _replaced(value: Any, old: str, new: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _replaced(item, old, new) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, old, new) for item in value]
+    return value.replace(old, new) if isinstance(value, str) else value

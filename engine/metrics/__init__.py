@@ -1,6 +1,6 @@
 """Named metric profiles: how a PSNR or an SSIM was computed is part of the number."""
 
-from engine.metrics.norms import relative_residual
+from engine.metrics.profile import relative_residual
 from engine.metrics.profiles import PROFILES, default_profile, describe, evaluate, quick
 
 __all__ = [

@@ -6,8 +6,7 @@ from torch import Tensor
 
 from engine.metrics.lpips import lpips
 from engine.metrics.profile import Description, Pair, Profile, require_some
-from engine.metrics.psnr import mean_where, psnr_per_image
-from engine.metrics.ssim import ssim_per_image
+from engine.metrics.ssim import mean_where, psnr_per_image, ssim_per_image
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.metrics.norms import nrmse_per_image
-from engine.metrics.profile import Description, Pair, Profile, require_some
-from engine.metrics.psnr import psnr_of_volume, psnr_per_image
-from engine.metrics.ssim import pool_to_256, ssim_per_image
+from engine.metrics.profile import Description, Pair, Profile, nrmse_per_image, require_some
+from engine.metrics.ssim import pool_to_256, psnr_of_volume, psnr_per_image, ssim_per_image
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from engine.metrics.lpips import lpips
-from engine.metrics.norms import nrmse_per_image
+from engine.physics.operator import Operator
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
 
@@ -109,3 +111,19 @@ def require_some(keep: Tensor, name: str) -> None:
         raise RequestError(
             f"The reference is blank, so the metric profile {name} has nothing to compare."
         )
+
+
+def nrmse_per_image(prediction: Tensor, reference: Tensor) -> Tensor:
+    """||prediction - reference|| / ||reference|| of each image of a batch."""
+    error = (prediction - reference).flatten(1).norm(dim=1)
+    return error / reference.flatten(1).norm(dim=1)
+
+
+@torch.no_grad()
+def relative_residual(operator: Operator, x: Tensor, y: Tensor) -> float:
+    """||A x - y|| / ||y||, over the whole batch; infinity when y is zero and A x is not."""
+    residual = float((operator.forward(x) - y).norm())
+    size = float(y.norm())
+    if size == 0:
+        return 0.0 if residual == 0 else math.inf
+    return residual / size

@@ -15,9 +15,9 @@ import torch
 import engine
 from engine.data.dataset import Dataset
 from engine.data.source import open_input, parse_slices
+from engine.files.checkpoint import Checkpoint
 from engine.files.path_safety import fault_of_place, is_network
-from engine.files.record import Checkpoint, RunRecord
-from engine.files.shared_record import REMOVED
+from engine.files.record import REMOVED, RunRecord
 from engine.physics.device import choose_device
 from engine.physics.problem import Problem
 from engine.priors.air import with_air
@@ -26,9 +26,10 @@ from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
 from engine.priors.support import with_support
 from engine.priors.trained_scan import unfamiliar
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
 from engine.solvers.presets import apply_preset
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS, InputOptions
 from engine.spec.job import Job

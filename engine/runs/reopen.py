@@ -12,8 +12,8 @@ import numpy as np
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.files.record import Checkpoint, RunRecord
-from engine.files.shared_record import REMOVED
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import REMOVED, RunRecord
 from engine.physics.operator import Operator
 from engine.physics.problem import Problem
 from engine.physics.units import IntensityMap

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import torch
 
-from engine.files.record import RunRecord
-from engine.files.shared_record import REMOVED
+from engine.files.record import REMOVED, RunRecord
 from engine.runs.prepare import Prepared, make_run, prepare, recorded_job
 from engine.runs.reopen import OTHER_PRIOR
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.solvers.iteration import Iteration
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 
 MOST_THREADS = 1024

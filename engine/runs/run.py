@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,8 @@ import torch
 from torch import Tensor
 
 from engine.files.atomic import remove_partials
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.physics.problem import Problem
 from engine.physics.random import SOLVER, make_generator
@@ -22,52 +22,9 @@ from engine.priors.prior import Prior
 from engine.runs.verdicts import verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError, told
 from engine.spec.settings import Settings
-
-
-class RunControl:
-    """Buttons for a run, safe to press from any thread."""
-
-    def __init__(self) -> None:
-        self._go = threading.Event()
-        self._go.set()
-        self._single_step = False
-        self.cancelled = self.finishing = False
-
-    def pause(self) -> None:
-        self._go.clear()
-
-    def resume(self) -> None:
-        self._single_step = False
-        self._go.set()
-
-    def step(self) -> None:
-        """While paused: let one more iteration happen."""
-        self._single_step = True
-        self._go.set()
-
-    def finish(self) -> None:
-        """Stop after the current iteration and keep its image as the result."""
-        self.finishing = True
-        self._go.set()
-
-    def cancel(self) -> None:
-        """Stop after the current iteration; the run counts as cancelled."""
-        self.cancelled = True
-        self._go.set()
-
-    @property
-    def paused(self) -> bool:
-        return not self._go.is_set()
-
-    def wait(self) -> bool:
-        """Wait while paused; whether to go on."""
-        self._go.wait()
-        if self._single_step:
-            self._single_step = False
-            self._go.clear()
-        return not (self.cancelled or self.finishing)
 
 
 class Run:

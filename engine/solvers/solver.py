@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.physics.problem import Problem
 from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
-from engine.priors.symmetry import moved
+from engine.priors.tiling import moved
 from engine.solvers.data_step import DataStepSettings
 from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from window_driver import HU, choose, click, pause, save_phantom, sentences, until
 
-from app.batch.input_picker import OPEN
+from app.tools.experiments.panel import OPEN
 from engine.workflows.experiments.catalogue import EXPERIMENTS
 
 METHODS = [method.label for method in EXPERIMENTS["ablation"].methods]

@@ -8,8 +8,7 @@ from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QLineEdit, QMainWindow
 
-from app.data.drop import DropFilter
-from app.data.dropped import input_of
+from app.data.drop import DropFilter, input_of
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
 from engine.spec.errors import RequestError

@@ -7,9 +7,9 @@ import pytest
 from data_files import CT_SMALL, RAYS, STUDY, VOLUME, sinogram_file, volume_file
 
 from app.data import opening
-from app.data.cache import PreviewCache
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
+from app.data.thumbnails import PreviewCache
 
 
 @pytest.fixture

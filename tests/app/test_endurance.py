@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtTest import QTest
 from window_driver import HU, save_phantom, until
 
-from app.pulse import Heartbeat, memory_mb
+from app.bench import Heartbeat, memory_mb
 from engine.cli import bench_app
 
 STALL_S = 0.050

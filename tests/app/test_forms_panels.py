@@ -9,8 +9,8 @@ from PySide6.QtGui import QColor, QPalette
 
 from app.forms.ct_panel import MEASURED, CTPanel, PolarDial, SinogramStrip
 from app.forms.labels import LABELS, choice_of
-from app.forms.mask_picture import MaskPicture
 from app.forms.mri_panel import MRIPanel
+from app.forms.pictures import MaskPicture
 from engine.data.kspace.trajectory import Trajectory
 from engine.data.sinogram.dataset import HONOURED
 from engine.physics.masks import build_mask

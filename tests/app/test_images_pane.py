@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QApplication
 
 from app.images.display import PRESETS
 from app.images.pane import ImagePane
-from app.images.window import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
-from engine.export.window import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
+from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
+from engine.export.outputs import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (
     Qt.MouseButton.LeftButton,

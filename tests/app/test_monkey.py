@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialog
 from window_driver import HU, save_phantom, sentences, until, wheel
 
 from app.images.display import Tool
-from app.images.window import PRESETS
+from app.images.window_level import PRESETS
 from app.theme import Theme
 
 ACTIONS = 2000

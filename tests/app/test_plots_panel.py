@@ -7,11 +7,10 @@ import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QPainter, QPicture
 
-from app.plots.axes import PowerAxis, SteadyRange, power_text
+from app.plots.axes import PowerAxis, SteadyRange, power_text, shade_path
 from app.plots.curves import CurvePlot, log_or_nan
 from app.plots.panel import PlotPanel
 from app.plots.psd_image import PsdImages
-from app.plots.shade import shade_path
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
 from engine.runs.frames import Frame

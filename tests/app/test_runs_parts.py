@@ -8,7 +8,7 @@ import pytest
 from app.runs.gate import Gate
 from app.runs.history import History
 from app.runs.mailbox import Mailbox
-from app.runs.pace import Pace, Progress
+from app.runs.progress import Pace, Progress
 from app.runs.snapshots import Snapshots
 from app.runs.store import RunStore, settings_diff
 

@@ -12,7 +12,8 @@ from PySide6.QtCore import QTimer
 
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtWidgets import QDialog, QLineEdit
 
 from app.runs.bar import RunBar, left_text, times_text
-from app.runs.pace import Progress
 from app.runs.presenter import RunPresenter
+from app.runs.progress import Progress
 from app.runs.scrubber import Scrubber
 from app.runs.store import RunStore
 from app.runs.table import RunsTable

@@ -12,10 +12,9 @@ from PySide6.QtWidgets import QMessageBox
 from sandbox import Watch
 from window_driver import click, sentences, until
 
-from app.shell.crash import CrashGuard
-from app.shell.crash_report import CrashFolder
+from app.section import plain_tip
+from app.shell.crash import CrashFolder, CrashGuard
 from app.shell.log import LogBook
-from app.tips import plain_tip
 from app.workspace.file import Workspace, runs_folder, write_workspace
 from engine.spec.errors import RequestError
 

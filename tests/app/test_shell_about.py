@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel
 import engine
 from app.shell import about
 from app.shell.about import RESEARCH, AboutDialog
-from app.shell.details import DetailsDialog
+from app.shell.crash import DetailsDialog
 from app.shell.icon import SIZES_PX, app_icon
 from engine.audit.licences import DEPENDENCIES, licence_text, licences
 

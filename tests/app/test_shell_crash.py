@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QObject, QThread, QTimer, Slot
 
-from app.shell.crash import CrashGuard
-from app.shell.crash_report import MOST_REPORTS, CrashFolder
+from app.shell.crash import MOST_REPORTS, CrashFolder, CrashGuard
 from app.shell.log import LogBook
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -159,7 +158,7 @@ def test_a_native_fault_leaves_a_report_for_the_next_start(qapp, folder):
         "import faulthandler, sys\n"
         "from pathlib import Path\n"
         "from app.shell.crash import CrashGuard\n"
-        "from app.shell.crash_report import CrashFolder\n"
+        "from app.shell.crash import CrashFolder\n"
         "guard = CrashGuard(folder=CrashFolder(Path(sys.argv[1])))\n"
         "guard.install()\n"
         "faulthandler._sigsegv()\n"

@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.images.keys import KEY_HELP, MOUSE_HELP
 from app.runs.bar import KEYS
-from app.shell.help_pages import FIRST, FOLDER, pages, shortcuts_page
-from app.shell.help_window import HelpWindow
+from app.shell.help_window import FIRST, FOLDER, HelpWindow, pages, shortcuts_page
 from app.theme import make_palette
 from engine.files.folders import RESOURCES
 

@@ -5,10 +5,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible, QCursor, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLineEdit, QMainWindow, QVBoxLayout, QWidget
 
-from app.shell import message_queue
-from app.shell.details import DetailsDialog
-from app.shell.message_queue import MOST
-from app.shell.messages import Messages
+from app.shell import messages as message_queue
+from app.shell.crash import DetailsDialog
+from app.shell.messages import MOST, Messages
 
 
 class Greedy(QLineEdit):

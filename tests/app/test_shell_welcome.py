@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QLineEdit, QMainWindow, QWidget
 
-from app.shell.bubble import EDGE_PX, spot_beside
-from app.shell.welcome import WelcomeTour
+from app.shell.welcome import EDGE_PX, WelcomeTour, spot_beside
 
 
 @pytest.fixture

@@ -9,14 +9,13 @@ from unittest import mock
 import numpy as np
 import pytest
 from dicom_files import picture, write_slice
-
-from engine.cli import main
-from engine.soak import work
-from engine.soak.loop import Task
-from engine.soak.probe import RSS, leaks
-from engine.soak.readback import fault_of
-from engine.soak.recipes import command
-from engine.soak.work import EngineWork
+from soak import work
+from soak.__main__ import main
+from soak.loop import Task
+from soak.probe import RSS, leaks
+from soak.readback import fault_of
+from soak.recipes import command
+from soak.work import EngineWork
 
 LOOKS = 40  # at the clock: about ten tasks
 
@@ -29,11 +28,11 @@ def soak(tmp_path, monkeypatch, capsys):
 
     def run(seconds, *words, tasks=None):
         if tasks is not None:
-            monkeypatch.setattr("engine.cli.soak.engine_tasks", tasks)
+            monkeypatch.setattr("soak.__main__.engine_tasks", tasks)
             # a clock that moves on with every look at it, however busy the machine is
-            monkeypatch.setattr("engine.soak.loop.monotonic", itertools.count(0.0).__next__)
+            monkeypatch.setattr("soak.loop.monotonic", itertools.count(0.0).__next__)
         out = tmp_path / "out"
-        code = main(["soak", "--seconds", str(seconds), "-o", str(out), *words])
+        code = main(["--seconds", str(seconds), "-o", str(out), *words])
         assert list((tmp_path / "temp").iterdir()) == [], "the soak left its own folder"
         return code, capsys.readouterr().out, json.loads((out / "soak.json").read_bytes())
 
@@ -43,7 +42,7 @@ def soak(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def simple(monkeypatch):
     """Tasks for the soak that do nothing but one thing, and need no data."""
-    monkeypatch.setattr("engine.cli.soak.make_inputs", lambda folder: None)
+    monkeypatch.setattr("soak.__main__.make_inputs", lambda folder: None)
     return only
 
 

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
 from window_driver import HU, choose, press, save_phantom
 
-from app.images.window import PRESETS
+from app.images.window_level import PRESETS
 
 Key = Qt.Key
 

@@ -10,10 +10,11 @@ from PySide6.QtGui import QImage
 from window_driver import HU, choose, save_phantom
 
 from app.tour import __main__ as tour
-from app.tour import ct, experiments, mri, volume
+from app.tour import ct, mri, volume
+from app.tour import visit as experiments
 from app.tour.camera import Camera
-from app.tour.hand import TourError, wait
-from app.tour.stage import Stage
+from app.tour.fixture import Stage
+from app.tour.user_input import TourError, wait
 from app.tour.visit import Step, Visit, walk
 
 SIZE = QSize(1280, 720)

@@ -8,18 +8,18 @@ import pytest
 from PySide6.QtCore import QSize, Qt
 from window_driver import HU, click, pause, phantom, save_phantom, sentences, until
 
+from app.tools.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES
 from app.tour import trust as tour
 from app.tour.camera import Camera
 from app.tour.visit import Visit, walk
-from app.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES
 from engine.export.outputs import physical_array
 from engine.physics.fourier import fft2c
 from engine.runs.reopen import Rebuilder
 from engine.runs.rerun import run_again
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.workflows.trust import words
 from engine.workflows.trust.assess import conclude, noise_weights
-from engine.workflows.trust.spread import Spread
+from engine.workflows.trust.split import Spread
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_stopping_the_spread_keeps_the_seeds_that_are_done(page, monkeypatch):
         time.sleep(0.1)  # or a fast machine is done before the click arrives
         return False
 
-    monkeypatch.setattr("engine.workflows.trust.spread.Spread.settled", unsettled)
+    monkeypatch.setattr("engine.workflows.trust.split.Spread.settled", unsettled)
     page.seeds.setValue(40)
     page.presenter.stepped.connect(stop_at_three := stopper(page, "Seed 3 of 40"))
     spread = ask(page, SPREAD)

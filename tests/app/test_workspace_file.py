@@ -16,7 +16,8 @@ from app.workspace.file import (
 )
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 from engine.spec.errors import RequestError
 
 VIEW = {"window": [40.0, 400.0], "zoom": 2.5, "panes": ["reference", "#1"], "folded": []}

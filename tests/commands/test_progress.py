@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from engine.cli import progress
+from engine.cli import options as progress
 
 
 def test_a_terminal_gets_a_bar_before_and_after_the_total_is_known(monkeypatch):

@@ -16,9 +16,11 @@ import torch
 from helpers import FunctionPrior, dense_problem
 from solver_cases import IDS, SOLVERS
 
-from engine.files.record import Checkpoint, RunRecord
-from engine.runs.run import Run, RunControl
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
+from engine.runs.run import Run
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError, StepFailed
 
 

@@ -13,8 +13,9 @@ from sandbox import Watch
 
 from engine.cli import main
 from engine.data.source import open_input
+from engine.files.checkpoint import Checkpoint
 from engine.files.path_safety import fault_of_place, is_network
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.record import RunRecord
 from engine.runs.prepare import resume_run
 from engine.runs.reopen import Rebuilder
 from engine.spec.errors import RequestError

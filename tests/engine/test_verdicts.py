@@ -8,14 +8,16 @@ from helpers import FunctionPrior, dense_problem
 
 from engine.cli.reconstruct import summary
 from engine.export.report import page
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 from engine.priors.familiarity import Familiarity
 from engine.runs import verdicts as module
 from engine.runs.certificate import certify
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.runs.verdicts import LIKE, NOISE, UNLIKE, doubts_prior, noise_sentence, verdicts
 from engine.solvers.classical import CGTikhonov
 from engine.solvers.dc_pnpdp import DcPnpdp
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError
 
 LEVEL = {"low": (-90.0, -90.0), "high": (90.0, 90.0), "slices": 20, "sources": 3}

@@ -8,7 +8,7 @@ import torch
 from fuzz_cases import PART, run_cases
 from mutations import mutate, mutate_pickle, mutate_safetensors, mutate_zip
 
-from engine.files.record import Checkpoint
+from engine.files.checkpoint import Checkpoint
 from engine.priors.importing import open_checkpoint
 from engine.priors.importing.checkpoint import read_weights
 from engine.priors.safetensors_file import load_prior_file

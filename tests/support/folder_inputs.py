@@ -8,7 +8,7 @@ import numpy as np
 from dicom_files import write_series
 from pydicom.data import get_testdata_file
 
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.job import Job
 from engine.workflows.folder.request import FolderRequest
 from engine.workflows.folder.runner import FolderRunner

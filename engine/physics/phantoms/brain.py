@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.ndimage
 
-from engine.physics.phantoms.cortex import Sulci, fold
-from engine.physics.phantoms.head import CONTRASTS, FOV_MM, LABEL, NAMES, Head
+from engine.physics.phantoms.head import CONTRASTS, FOV_MM, LABEL, NAMES, Head, Sulci, fold
 from engine.physics.phantoms.phantom import Lesion, Phantom, check_request
 from engine.physics.phantoms.shapes import (
     Array,

@@ -17,9 +17,9 @@ import torch
 from engine.priors.importing.bounds import Budget
 from engine.priors.importing.checkpoint import Checkpoint, chosen, plain
 from engine.priors.importing.legacy_storage import load_from_bytes
-from engine.priors.importing.numpy_values import NUMPY_NAMES
 from engine.priors.importing.safe_pickle import Record, read_pickle
 from engine.priors.importing.stored import (
+    NUMPY_NAMES,
     StoredTensor,
     ordered_dict,
     rebuild_parameter,

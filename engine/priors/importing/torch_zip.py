@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.priors.importing.legacy_storage import STORAGE_NAMES, declared_storage
-from engine.priors.importing.numpy_values import NUMPY_NAMES
 from engine.priors.importing.safe_pickle import read_pickle
 from engine.priors.importing.stored import (
+    NUMPY_NAMES,
     Storage,
     StoredTensor,
     ordered_dict,

@@ -12,9 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.priors.networks.any_size import AnySizeNetwork
+from engine.priors.networks.any_size import (
+    AnySizeNetwork,
+    check_levels,
+    check_names,
+    one_of,
+    whole,
+    wholes,
+)
 from engine.priors.networks.blocks import positional_embedding
-from engine.priors.networks.checks import check_levels, check_names, one_of, whole, wholes
 from engine.priors.networks.compact import full_precision
 from engine.spec.errors import RequestError
 

@@ -13,7 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engine.priors.networks.any_size import AnySizeNetwork
+from engine.priors.networks.any_size import (
+    AnySizeNetwork,
+    check_levels,
+    check_names,
+    one_of,
+    whole,
+    wholes,
+)
 from engine.priors.networks.blocks import (
     FourierEmbedding,
     ResamplingConv,
@@ -22,7 +29,6 @@ from engine.priors.networks.blocks import (
     positional_embedding,
     swap_halves,
 )
-from engine.priors.networks.checks import check_levels, check_names, one_of, whole, wholes
 from engine.priors.networks.compact import full_precision
 
 EPS = 1e-6

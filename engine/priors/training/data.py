@@ -22,12 +22,14 @@ from engine.physics.phantoms import brain_mr, ct_phantom
 from engine.physics.random import make_generator
 from engine.priors.networks.compact import turned
 from engine.priors.training.augment import (
+    AIR,
+    add_grain,
     local_field,
     other_contrast,
     random_phase,
+    scanned,
     warp,
 )
-from engine.priors.training.scanner import AIR, add_grain, scanned
 from engine.priors.training.settings import MODALITIES, TrainingSettings
 from engine.spec.errors import RequestError
 

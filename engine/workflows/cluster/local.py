@@ -15,10 +15,10 @@ import torch
 from distributed import Nanny, Scheduler, Security, SpecCluster
 
 from engine.spec.errors import DualscopeError, RequestError
-from engine.workflows.cluster.places import LocalWorkers
+from engine.workflows.cluster.compute_targets import LocalWorkers
+from engine.workflows.cluster.connection import Site, connected, own_loop
+from engine.workflows.cluster.dask_config import end_offload, quiet
 from engine.workflows.cluster.private import SCHEME, SECRET, PrivateWorker, session_secret
-from engine.workflows.cluster.quiet import end_offload, quiet
-from engine.workflows.cluster.site import Site, connected, own_loop
 
 HERE, ANY_PORT = "127.0.0.1", "127.0.0.1:0"
 # of the machine, not of a task: a task sets its threads itself

@@ -11,18 +11,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
-from engine.workflows.cluster.crew import Crew, Given, Member
-from engine.workflows.cluster.delivery import delivery_of
-from engine.workflows.cluster.parcel import make_parcel
-from engine.workflows.cluster.places import Where
-from engine.workflows.volume.batches import Batch
+from engine.workflows.cluster.compute_targets import Where
+from engine.workflows.cluster.payload import make_parcel
+from engine.workflows.cluster.prior_transfer import delivery_of
+from engine.workflows.cluster.worker_pool import Crew, Given, Member
+from engine.workflows.volume.batches import Batch, Workbench
 from engine.workflows.volume.compute import SliceResult, Step, planned_threads
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.reconstruct import Begun, Event, Halved, VolumeRun, named
 from engine.workflows.volume.slice_file import most_bytes, unpack_slice
-from engine.workflows.volume.workbench import Workbench
 
 TOPIC = "dualscope"
 MOST_DEATHS = 3  # of workers that were computing the same batch

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.spec.errors import DualscopeError
+from engine.workflows.cluster.connection import Site, connected, own_loop
+from engine.workflows.cluster.dask_config import quiet
 from engine.workflows.cluster.local import ANY_PORT, HERE, environment
 from engine.workflows.cluster.private import SCHEME
-from engine.workflows.cluster.quiet import quiet
-from engine.workflows.cluster.site import Site, connected, own_loop
 
 START_S = 120.0
 ENTRY = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"

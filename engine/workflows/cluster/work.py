@@ -25,12 +25,12 @@ from engine.priors.catalogue import find_prior
 from engine.priors.prior import Prior
 from engine.priors.safetensors_file import load_prior_file
 from engine.runs.prepare import versions
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, told, unforeseen
-from engine.workflows.cluster.parcel import Parcel
+from engine.workflows.cluster.payload import Parcel
+from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.compute import SliceResult, Step, compute_batch
 from engine.workflows.volume.slice_file import pack_slice
-from engine.workflows.volume.workbench import Workbench
 
 TOPIC = "dualscope"
 STEP_S = 0.25  # between two reports of a batch

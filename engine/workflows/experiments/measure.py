@@ -13,10 +13,11 @@ from torch import Tensor
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.physics.random import SOLVER, make_generator
 from engine.runs.prepare import Prepared, make_run
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.experiments.store import Row
 

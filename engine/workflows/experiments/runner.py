@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,25 +12,22 @@ from typing import Any
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.export.outputs import physical_array
+from engine.export.outputs import default_window, physical_array
 from engine.export.picture import windowed_png
-from engine.export.window import default_window
 from engine.files.atomic import write_bytes_atomic
 from engine.physics.device import choose_device
 from engine.physics.problem import Problem
 from engine.priors.catalogue import load_prior
 from engine.runs.prepare import Prepared, prepare, versions
-from engine.runs.run import RunControl
 from engine.solvers.presets import paper_rho_weight
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.experiments.figures import write_figures
 from engine.workflows.experiments.measure import Tick, one_iteration, several_runs, whole_run
-from engine.workflows.experiments.plan import Case, Plan, groups, make_plan
+from engine.workflows.experiments.plan import Case, Plan, Source, Sources, groups, make_plan
 from engine.workflows.experiments.request import Request, is_supervised
-from engine.workflows.experiments.side_by_side import side_by_side
-from engine.workflows.experiments.sources import Source, Sources
 from engine.workflows.experiments.store import Row, Store
-from engine.workflows.experiments.summary import summarise
+from engine.workflows.experiments.summary import side_by_side, summarise
 
 # (case, share of it that is done, a word about it)
 Progress = Callable[[Case, float, str], None]
@@ -193,3 +192,29 @@ class Runner:
 def _slug(label: str) -> str:
     """A label as a file name: 'DC-PnPDP, 50 NFE' -> 'dc-pnpdp-50-nfe'."""
     return "-".join("".join(c if c.isalnum() else " " for c in label.lower()).split())
+
+
+class Pace:
+    """Work is counted in denoiser calls; the speed is that of the cases made since the start."""
+
+    def __init__(self, runner: Runner) -> None:
+        waiting = runner.remaining()
+        ends = itertools.accumulate(case.work for case in waiting)
+        self.total = sum(case.work for case in waiting)
+        self.earlier = sum(case.work for case in runner.plan.cases) - self.total
+        self._key = runner.key
+        self._before = {
+            runner.key(case): end - case.work for case, end in zip(waiting, ends, strict=True)
+        }
+        self._started = time.monotonic()
+
+    def done(self, case: Case, share: float) -> float:
+        """The work that is done when this share of a case is."""
+        return self._before[self._key(case)] + share * case.work
+
+    def fraction(self, done: float) -> float:
+        """Of the whole experiment, with what an earlier start has done."""
+        return (self.earlier + done) / (self.earlier + self.total)
+
+    def seconds_left(self, done: float) -> float | None:
+        return (time.monotonic() - self._started) * (self.total / done - 1) if done else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -13,13 +14,15 @@ from typing import Any
 
 from engine.data.dataset import Stamp, sha256_of, stamp_of
 from engine.data.readers.dicom.files import SUFFIXES as DICOM_SUFFIXES
+from engine.data.readers.dicom.kinds import modality_of, object_name
 from engine.data.readers.dicom.magic import is_dicom
+from engine.data.readers.dicom.scan import PROJECTION_ROWS, Header, read_header
 from engine.data.readers.volumes.tiff_stack import SUFFIXES as TIFF_SUFFIXES
 from engine.data.sidecar import sidecar_of
 from engine.data.source import READERS
 from engine.export.outputs import suffix_of
-from engine.workflows.folder.dicom_inputs import SeriesKey, about_file
-from engine.workflows.folder.names import safe_name, shown_name
+from engine.spec.errors import RequestError
+from engine.workflows.folder.request import safe_name, shown_name
 from engine.workflows.folder.table import is_results
 
 UNFINISHED = (".part", ".partial", ".crdownload", ".download", ".tmp", "~")
@@ -179,3 +182,94 @@ def _numbers(header: Path, beside: Collection[Path]) -> list[Path]:
 
 def _siblings(path: Path, suffixes: Iterable[str]) -> list[Path]:
     return [path.with_suffix(form) for one in suffixes for form in (one, one.upper())]
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """Of which series a file is; ``left_out`` says why it is no slice of it.
+
+    Localizers, dose reports and the like come with every scan: they are no mistake of anybody's.
+    """
+
+    study: str = ""
+    series: str = ""
+    number: int | None = None
+    left_out: str = ""
+
+
+def about_file(path: Path, modality: str | None = None) -> SeriesKey:
+    """``modality`` is given when grey images of other kinds are to be taken as such."""
+    try:
+        header = read_header(path)
+    except (RequestError, OSError):
+        return SeriesKey()  # opened alone, it will say what is wrong with it
+    values = header.values
+    return SeriesKey(
+        values.text("StudyInstanceUID"),
+        values.text("SeriesInstanceUID"),
+        values.integer("SeriesNumber"),
+        _reason(header, modality),
+    )
+
+
+def _reason(header: Header, modality: str | None) -> str:
+    image_type = [part.upper() for part in header.values.texts("ImageType")]
+    kind = modality_of(header)
+    if PROJECTION_ROWS in header.values:
+        return ""
+    if kind == "CT" and "LOCALIZER" in image_type[2:]:
+        return "This is a localizer, a projection and not a slice."
+    if kind in ("CT", "MR") or (modality is not None and header.pixels is not None):
+        return ""
+    return f"This is not a CT or MR image but a DICOM object {object_name(header)}."
+
+
+@dataclass
+class _Seen:
+    stamps: object
+    since: float  # when these stamps were first seen
+    changed: bool = False  # since it was first seen at all
+
+
+class Settling:
+    """Remembers what was seen of every input, and since when it is so.
+
+    While a folder is watched, only what was seen counts: a drive's clock may be wrong. Otherwise
+    a file that says itself that it is old is believed, so that nobody waits in vain.
+    """
+
+    def __init__(self, seconds: float, watch: bool) -> None:
+        self.seconds, self.watch = seconds, watch
+        self._seen: dict[str, _Seen] = {}
+
+    def look(self, found: Iterable[Found]) -> tuple[list[Found], list[Found]]:
+        """Those that are complete, and those that may still be growing."""
+        ready: list[Found] = []
+        growing: list[Found] = []
+        for one in found:
+            (ready if self._settled(one) else growing).append(one)
+        return ready, growing
+
+    def has_changed(self, found: Found) -> bool:
+        """Whether an input has been written to while it was looked at."""
+        return self._seen[found.name].changed
+
+    def _settled(self, found: Found) -> bool:
+        stamps, now = found.stamps(), time.monotonic()
+        seen = self._seen.get(found.name)
+        if seen is None:
+            self._seen[found.name] = _Seen(stamps, now)
+            return not self.watch and self._is_old(found)
+        if seen.stamps != stamps:
+            self._seen[found.name] = _Seen(stamps, now, changed=True)
+            return False
+        return now - seen.since >= self.seconds or (not self.watch and self._is_old(found))
+
+    def _is_old(self, found: Found) -> bool:
+        """By the newest file; a copy may bring its time along, but not that of its record."""
+        try:
+            status = [path.stat() for path in found.files]
+        except OSError:
+            return False
+        newest = max(max(one.st_mtime, one.st_ctime) for one in status)
+        return time.time() - newest >= self.seconds

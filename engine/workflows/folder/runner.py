@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from engine.files.file_lock import lock_file
-from engine.runs.run import RunControl
 from engine.solvers.iteration import Iteration
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
-from engine.workflows.folder.finding import Finder, Found
+from engine.workflows.folder.finding import Finder, Found, Settling
 from engine.workflows.folder.request import FolderRequest
-from engine.workflows.folder.settling import Settling
 from engine.workflows.folder.table import DONE, FAILED, LEFT_OUT, RUNNING, STOPPED, Row, Table
 from engine.workflows.folder.work import discard, reconstruct, told_of
 

@@ -16,7 +16,7 @@ from engine.files.atomic import write_bytes_atomic
 from engine.files.path_safety import check_regular
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import RequestError
-from engine.workflows.folder.names import SAFE, free_name
+from engine.workflows.folder.request import SAFE, free_name
 
 FORMAT, FORMAT_VERSION = "dualscope-folder", 1
 JSON_NAME, CSV_NAME, HTML_NAME = "table.json", "table.csv", "table.html"

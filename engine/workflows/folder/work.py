@@ -10,11 +10,12 @@ from engine.data.dataset import Dataset
 from engine.data.source import open_input
 from engine.export import Result, write_outputs
 from engine.export.dicom import OUR_NAMES
-from engine.files.record import Checkpoint
-from engine.files.shared_record import shared_record
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import shared_record
 from engine.runs.prepare import make_run, prepare, resume_run
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
 from engine.solvers.iteration import Iteration
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 from engine.workflows.folder.finding import Found

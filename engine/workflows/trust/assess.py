@@ -16,11 +16,11 @@ from engine.runs.certificate import Certificate, certify
 from engine.runs.frames import frame_of
 from engine.runs.prepare import Prepared, prepare
 from engine.runs.rerun import run_again
-from engine.runs.run import Run, RunControl
+from engine.runs.run import Run
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError
 from engine.workflows.trust import words
-from engine.workflows.trust.split import Split, Splitter
-from engine.workflows.trust.spread import Spread
+from engine.workflows.trust.split import Split, Splitter, Spread
 
 # (seeds done so far, share of the present one, a word about it)
 Progress = Callable[[int, float, str], None]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from engine.export.window import linear_window, window_to_bytes
+from engine.export.outputs import linear_window, window_to_bytes
 
 CAPTION_PX, BAR_PX, LABEL_PX, GAP_PX = 36, 10, 46, 6
 LINE_PX = 17

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.export.outputs import check_finite
-from engine.export.window import default_window
+from engine.export.outputs import check_finite, default_window
 from engine.files.atomic import write_bytes_atomic
 from engine.files.record import plain
 from engine.runs.prepare import versions

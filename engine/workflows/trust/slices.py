@@ -20,14 +20,13 @@ from engine.runs.frames import frame_of, pictures_in, pictures_of, plane_unit
 from engine.runs.prepare import Prepared, prepare
 from engine.runs.reopen import Rebuilder, only
 from engine.runs.rerun import run_again, threads
-from engine.runs.run import RunControl
 from engine.solvers.iteration import Iteration
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.trust import words
 from engine.workflows.trust.assess import noise_weights
 from engine.workflows.trust.pictures import FULL_SHARE
-from engine.workflows.trust.split import Splitter
-from engine.workflows.trust.spread import Spread
+from engine.workflows.trust.split import Splitter, Spread
 
 Progress = Callable[[float, str], None]  # the share that is done, and a word about it
 OTHER_BITS: Final = (

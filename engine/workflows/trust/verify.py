@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from engine.export.outputs import physical_array
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 from engine.physics.device import available_devices
 from engine.runs.prepare import versions
 from engine.runs.rerun import Tick, iterations_of, prepare_again, run_again, threads
-from engine.runs.run import Run, RunControl, image_sha256
+from engine.runs.run import Run, image_sha256
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 
 # On another kind of device a result may differ by this share of the prior's unit: 1 HU of 1000.

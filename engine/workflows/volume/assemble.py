@@ -25,9 +25,9 @@ from engine.physics.units import IntensityMap
 from engine.runs.prepare import new_record
 from engine.spec.errors import RequestError
 from engine.workflows.volume.axes import axis_facts
+from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.compute import SliceResult
 from engine.workflows.volume.folder import VolumeFolder
-from engine.workflows.volume.workbench import Workbench
 
 FACTS = "summary.json"
 WHOLE = (".h5",)  # holds measurement and complex images: made from the whole problem at once

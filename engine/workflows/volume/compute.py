@@ -14,11 +14,11 @@ from engine.metrics.profiles import default_profile, evaluate
 from engine.physics.problem import Problem
 from engine.physics.units import IntensityMap
 from engine.runs.prepare import make_run
-from engine.runs.run import Run, RunControl, image_sha256
+from engine.runs.run import Run, image_sha256
+from engine.spec.control import RunControl
 from engine.workflows.volume.axes import tells
-from engine.workflows.volume.batches import Batch
+from engine.workflows.volume.batches import Batch, Workbench
 from engine.workflows.volume.plan import VolumePlan
-from engine.workflows.volume.workbench import Workbench
 
 
 @dataclass(frozen=True)

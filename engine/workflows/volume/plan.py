@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from engine.data.source import parse_slices
-from engine.files.shared_record import REMOVED
+from engine.files.record import REMOVED
 from engine.physics.device import choose_device
 from engine.physics.units import IntensityMap
 from engine.runs.prepare import open_dataset, versions
@@ -22,9 +22,7 @@ from engine.solvers.coupling import check_neighbours
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.job import Job
-from engine.workflows.volume.batches import Batch, divide
-from engine.workflows.volume.sizing import HALO, default_batch
-from engine.workflows.volume.workbench import Workbench
+from engine.workflows.volume.batches import HALO, Batch, Workbench, default_batch, divide
 
 MOST_THREADS = 1024
 MOST_SLICES = 1_000_000

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import OutOfMemory, RequestError, is_out_of_memory
-from engine.workflows.volume.batches import Batch
+from engine.workflows.volume.batches import Batch, Workbench
 from engine.workflows.volume.compute import SliceResult, Step, steps_of
 from engine.workflows.volume.folder import VolumeFolder
-from engine.workflows.volume.workbench import Workbench
 
 
 @dataclass(frozen=True)

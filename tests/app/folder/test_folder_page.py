@@ -48,7 +48,7 @@ def page(bench, tmp_path):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files of a test are complete at once."""
-    monkeypatch.setattr("app.folder.work.SETTLE_SECONDS", 0.02)
+    monkeypatch.setattr("app.tools.folder.work.SETTLE_SECONDS", 0.02)
 
 
 def finish(view):

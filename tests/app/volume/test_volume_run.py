@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from volume_series import save_series
 from window_driver import choose, click, press, sentences, until
 
-from app.batch.model import TABLE
+from app.background import TABLE
 from app.runs.mailbox import Mailbox
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -161,7 +161,7 @@ def test_a_folder_of_other_things_and_a_cluster_that_is_not_there_are_one_senten
 
 
 def test_workers_are_told_apart_by_name_and_only_web_pages_are_linked(tmp_path):
-    from app.volume.work import Report
+    from app.tools.volume.work import Report
     from engine.workflows.volume.reconstruct import WorkerState
 
     folder = SimpleNamespace(stored=set(), path=tmp_path)

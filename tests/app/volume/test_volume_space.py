@@ -5,7 +5,7 @@ import pytest
 
 from app.images.display import Orientation
 from app.images.orientation import edge_letters
-from app.volume.space import cuts_of
+from app.tools.volume.space import cuts_of
 from engine.data.dataset import Placement
 
 SHAPE = (3, 4, 5)

@@ -12,8 +12,8 @@ from volume_runs import plan_of, run_volume, small_job
 from volume_series import COUNT, SIDE, save_series
 from window_driver import choose, click, press, sentences, until, wheel
 
-from app.volume.source import DIFFERENCE, NOT_MEASURED, REFERENCE, RESULT, VolumeSource
-from engine.runs.run import RunControl
+from app.tools.volume.source import DIFFERENCE, NOT_MEASURED, REFERENCE, RESULT, VolumeSource
+from engine.spec.control import RunControl
 from engine.workflows.volume.assemble import Volume
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -216,7 +216,7 @@ def test_a_damaged_slice_is_seen_as_missing_and_a_damaged_plan_is_one_sentence(
 
 
 def test_measuring_can_be_stopped_and_the_view_says_that_it_is_missing(made, tmp_path):
-    from app.volume.work import _measured
+    from app.tools.volume.work import _measured
 
     stopped = tmp_path / "stopped"
     shutil.copytree(made / "alone", stopped)

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from engine.audit.advisories import matching
-from engine.audit.licences import refused
-from engine.audit.lock import installed, read_locks
+from engine.audit.licences import installed, read_locks, refused
 from engine.cli import main
 from engine.cli.audit import NOTE, examine
 from engine.spec.errors import RequestError

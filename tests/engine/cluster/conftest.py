@@ -2,12 +2,12 @@
 
 import pytest
 
-from engine.workflows.cluster.places import LocalWorkers
+from engine.workflows.cluster.compute_targets import LocalWorkers
 
 
 @pytest.fixture(scope="session")
 def shared():
-    from engine.workflows.cluster.site import Kept
+    from engine.workflows.cluster.connection import Kept
 
     with LocalWorkers(2).open() as site:
         yield Kept(site)

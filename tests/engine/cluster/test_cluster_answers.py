@@ -9,14 +9,14 @@ import torch
 from volume_runs import plan_of, run_volume, small_job, small_stack
 
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
-from engine.workflows.cluster.crew import Given, Member
 from engine.workflows.cluster.run import MOST_DEATHS, ClusterRun
+from engine.workflows.cluster.worker_pool import Given, Member
+from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.compute import Step, compute_batch
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.plan import VolumePlan
 from engine.workflows.volume.reconstruct import Halved
 from engine.workflows.volume.slice_file import pack_slice
-from engine.workflows.volume.workbench import Workbench
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import torch
 from volume_runs import images, plan_of, run_volume, small_job, small_stack, stored_numbers
 
 from engine.priors.catalogue import prior_file
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.cluster.run import ClusterRun
 from engine.workflows.volume.folder import VolumeFolder

@@ -22,8 +22,8 @@ from dicom_files import (
 from pydicom import uid
 
 from engine.data.readers.dicom import scan as dicom_scan
+from engine.data.readers.dicom.pixels import decode_rle, unpack_bits
 from engine.data.readers.dicom.reader import open_dicom
-from engine.data.readers.dicom.rle import decode_rle, unpack_bits
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

@@ -18,7 +18,7 @@ from dicom_files import (
 from PIL import Image
 from pydicom import uid
 
-from engine.data.readers.dicom.codestream import Stream, read_codestream
+from engine.data.readers.dicom.pixels import Stream, read_codestream
 from engine.data.readers.dicom.reader import open_dicom
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions

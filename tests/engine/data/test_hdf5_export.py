@@ -10,8 +10,7 @@ from results import make_result
 from engine.data.readers.hdf5.run_file import is_run_h5, open_run_h5, read_run_h5
 from engine.export import Result, write_outputs
 from engine.export.outputs import physical_array
-from engine.files.record import RunRecord
-from engine.files.shared_record import shared_record
+from engine.files.record import RunRecord, shared_record
 from engine.runs.run import Run
 from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.spec.errors import RequestError

@@ -13,7 +13,7 @@ from kspace_files import (
     write_mrd,
 )
 
-from engine.data.readers.kspace.hdf5 import open_kspace_h5
+from engine.data.readers.hdf5.reader import open_kspace_h5
 from engine.physics.coils import birdcage_maps
 from engine.physics.phantoms import brain_mr
 from engine.physics.units import IntensityMap

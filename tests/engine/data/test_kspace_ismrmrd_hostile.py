@@ -6,7 +6,7 @@ import pytest
 from kspace_files import ACQUISITION, Line, fft2, header_xml, lines_of, write_mrd
 
 from engine.data.readers.hdf5 import trial as hdf5_trial
-from engine.data.readers.kspace.hdf5 import open_kspace_h5
+from engine.data.readers.hdf5.reader import open_kspace_h5
 from engine.physics.coils import birdcage_maps
 from engine.physics.phantoms import brain_mr
 from engine.spec.errors import RequestError

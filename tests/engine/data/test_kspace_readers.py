@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from kspace_files import fft2, header_xml, ifft2, oversampled, write_cfl, write_fastmri
 
+from engine.data.readers.hdf5.reader import open_kspace_h5
 from engine.data.readers.kspace.arrays import open_kspace_array
 from engine.data.readers.kspace.bart import open_bart
-from engine.data.readers.kspace.hdf5 import open_kspace_h5
 from engine.data.source import open_input
 from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask

@@ -12,7 +12,7 @@ from results import make_result
 from engine.cli import main
 from engine.data.source import open_input
 from engine.export import write_outputs
-from engine.export.window import DEFAULT_CT_WINDOW
+from engine.export.outputs import DEFAULT_CT_WINDOW
 from engine.spec.input_options import InputOptions
 
 

@@ -14,10 +14,9 @@ from engine.spec.job import Job
 from engine.workflows.experiments import plan
 from engine.workflows.experiments.catalogue import EXPERIMENTS
 from engine.workflows.experiments.definition import Method
-from engine.workflows.experiments.plan import make_plan
+from engine.workflows.experiments.plan import Sources, make_plan
 from engine.workflows.experiments.request import Request
 from engine.workflows.experiments.runner import Runner, _slug
-from engine.workflows.experiments.sources import Sources
 
 # budgets beyond --quick, where a tenth is still long for a test
 MORE = {"table1": ["--nfe", "11"], "supervised": ["--network", "net.safetensors"]}

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from engine.physics.peak_memory import PeakMemory
+from engine.physics.memory import PeakMemory
 from engine.workflows.experiments.summary import relative
 
 

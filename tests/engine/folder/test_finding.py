@@ -11,7 +11,7 @@ from PIL import Image
 
 from engine.spec.errors import RequestError
 from engine.workflows.folder.finding import Finder
-from engine.workflows.folder.names import SAFE, free_name, safe_name, shown_name
+from engine.workflows.folder.request import SAFE, free_name, safe_name, shown_name
 from engine.workflows.folder.table import LEFT_OUT
 
 

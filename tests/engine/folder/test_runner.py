@@ -8,7 +8,7 @@ import pytest
 from fault_injection import FULL, failing, strays, unreadable
 from folder_inputs import request, run_folder, save_slice, table_rows
 
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.folder.runner import FolderRunner, locked
 

@@ -5,8 +5,8 @@ import time
 
 from folder_inputs import SETTLE, request, run_folder, save_slice
 
-from engine.runs.run import RunControl
-from engine.workflows.folder import settling
+from engine.spec.control import RunControl
+from engine.workflows.folder import finding as settling
 from engine.workflows.folder.finding import Finder
 from engine.workflows.folder.runner import FolderRunner
 

@@ -7,8 +7,7 @@ import math
 import pytest
 import torch
 
-from engine.metrics.psnr import psnr_of_volume, psnr_per_image
-from engine.metrics.ssim import pool_to_256, ssim_per_image
+from engine.metrics.ssim import pool_to_256, psnr_of_volume, psnr_per_image, ssim_per_image
 from engine.spec.errors import RequestError
 
 WINDOWS = [

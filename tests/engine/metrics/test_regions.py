@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from engine import metrics
-from engine.metrics.psnr import psnr_of_volume, psnr_per_image
-from engine.metrics.regions import body_mask
-from engine.metrics.ssim import ssim_per_image
+from engine.metrics.profiles import body_mask
+from engine.metrics.ssim import psnr_of_volume, psnr_per_image, ssim_per_image
 from engine.physics.units import IntensityMap
 
 HU = IntensityMap("hu", 1000.0, 24.0)

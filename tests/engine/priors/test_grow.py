@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.priors.networks.compact import CompactUNet
-from engine.priors.training.grow import grow
+from engine.priors.training.loop import grow
 from engine.spec.errors import RequestError
 
 

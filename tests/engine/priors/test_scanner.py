@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.priors.training import scanner
+from engine.priors.training import augment as scanner
 from engine.priors.training.augment import local_field, other_contrast, warp
 from engine.priors.training.data import Sampler, Source
 from engine.priors.training.settings import TrainingSettings

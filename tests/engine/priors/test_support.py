@@ -21,7 +21,7 @@ from engine.physics.units import IntensityMap
 from engine.priors.catalogue import load_prior
 from engine.priors.familiarity import excess
 from engine.priors.support import SupportedPrior, with_support
-from engine.priors.symmetry import moved
+from engine.priors.tiling import moved
 from engine.runs.run import Run
 
 SIZE = 64

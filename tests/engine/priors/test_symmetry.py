@@ -8,7 +8,7 @@ from helpers import FunctionPrior, dense_problem
 from solver_cases import SOLVERS
 
 from engine.priors.air import AirShifted
-from engine.priors.symmetry import LARGEST_SHIFT, Moved, moved
+from engine.priors.tiling import LARGEST_SHIFT, Moved, moved
 from engine.runs.run import Run
 from engine.solvers.sitcom import Sitcom
 

@@ -21,7 +21,7 @@ from engine.priors.precondition import EDMPreconditioned
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.training.data import Sampler, Source
 from engine.priors.training.loop import Progress, Trainer
-from engine.priors.training.loss import WeightAverage, edm_loss, sample_sigma
+from engine.priors.training.objective import WeightAverage, edm_loss, sample_sigma
 from engine.priors.training.report import ProgressLine
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation

@@ -6,11 +6,11 @@ from recorded_runs import record_run
 
 from engine.runs.reopen import Rebuilder
 from engine.runs.rerun import run_again
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.trust.assess import conclude, noise_weights
 from engine.workflows.trust.slices import certificate, open_slice, pull, split, spread
-from engine.workflows.trust.spread import Spread
+from engine.workflows.trust.split import Spread
 
 SETTINGS = {"nfe": 3, "cg_iterations": 3}
 CASES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gaussian_modes import SD
 
-from engine.workflows.trust.spread import LEAST_SEEDS, Spread
+from engine.workflows.trust.split import LEAST_SEEDS, Spread
 
 
 def spread_of(samples):

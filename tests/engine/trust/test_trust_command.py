@@ -14,13 +14,12 @@ from engine.physics.phantoms import brain_mr
 from engine.runs.certificate import certify
 from engine.runs.prepare import prepare
 from engine.runs.rerun import run_again
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import StepFailed
 from engine.spec.job import Job
 from engine.workflows.trust import words
 from engine.workflows.trust.assess import assess, noise_weights
-from engine.workflows.trust.study import CONTRAST_HU, SCANS, SIZE, study_scan
-from engine.workflows.trust.study_figure import study_figure
+from engine.workflows.trust.study import CONTRAST_HU, SCANS, SIZE, study_figure, study_scan
 
 SMALL = {"options": {"unit": "hu"}, "prior": "gaussian", "settings": {"nfe": 3}}
 

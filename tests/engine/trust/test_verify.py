@@ -9,7 +9,8 @@ import torch
 from recorded_runs import save_disc
 
 from engine.cli import main
-from engine.files.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 from engine.runs.run import image_sha256
 
 

@@ -9,9 +9,9 @@ from engine.physics.phantoms import brain_mr
 from engine.spec.errors import RequestError
 from engine.workflows.volume.assemble import Volume, export
 from engine.workflows.volume.axes import flicker, metrics_by_axis
+from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.slice_file import slice_name
-from engine.workflows.volume.workbench import Workbench
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from fault_injection import FULL, watched
 from volume_runs import images, plan_of, run_volume, small_job, small_stack, stored_numbers
 
 from engine.runs.prepare import make_run, prepare
-from engine.runs.run import RunControl
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
 from engine.workflows.volume import compute
 from engine.workflows.volume.batches import Batch, divide, halves

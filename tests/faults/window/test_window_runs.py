@@ -102,7 +102,7 @@ def test_a_sleep_of_hours_changes_nothing(cell, bench):
     )
     with (
         mock.patch("engine.runs.run.time", fake),
-        mock.patch("app.runs.rounds.time", fake),
+        mock.patch("app.runs.run_group.time", fake),
         mock.patch("app.runs.presenter.time", fake),
         mock.patch("engine.solvers.diagnostics.time", fake),
     ):

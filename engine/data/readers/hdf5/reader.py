@@ -16,6 +16,9 @@ from engine.data.readers.arrays import choose, open_array
 from engine.data.readers.hdf5 import links as hdf5_links
 from engine.data.readers.hdf5 import safe as hdf5_safe
 from engine.data.readers.hdf5.mat73 import Mat73, is_complex
+from engine.data.readers.hdf5.safe import item, open_h5
+from engine.data.readers.kspace.fastmri import open_fastmri
+from engine.data.readers.kspace.ismrmrd import groups_of, open_ismrmrd
 from engine.data.sidecar import describe
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
@@ -49,8 +52,6 @@ def _open(path: Path, options: InputOptions) -> Dataset:
 
         return open_run_h5(path, options)
     if layout == "kspace":
-        from engine.data.readers.kspace.hdf5 import open_kspace_h5
-
         return open_kspace_h5(path, options)
     if layout == "exchange":
         from engine.data.readers.hdf5.data_exchange import open_data_exchange
@@ -70,7 +71,6 @@ def _open(path: Path, options: InputOptions) -> Dataset:
 def _layout(file: h5py.File) -> str:
     from engine.data.readers.hdf5.nxtomo import find_detector
     from engine.data.readers.hdf5.run_file import is_run_h5
-    from engine.data.readers.kspace.hdf5 import is_kspace_h5
 
     if is_run_h5(file):
         return "run"
@@ -147,3 +147,24 @@ def _arrays(group: h5py.Group, prefix: str, depth: int) -> Iterator[tuple[str, t
                 yield from _arrays(node, f"{prefix}{name}/", depth - 1)
         elif node.shape is not None and (node.dtype.kind in "fiuc" or is_complex(node)):
             yield f"{prefix}{name}", node.shape
+
+
+def is_kspace_h5(file: h5py.File) -> bool:
+    """Whether an open file is one that `open_kspace_h5` reads."""
+    return isinstance(item(file, "kspace"), h5py.Dataset) or bool(groups_of(file))
+
+
+def open_kspace_h5(path: Path, options: InputOptions) -> Dataset:
+    with open_h5(path) as file:
+        is_fastmri = isinstance(item(file, "kspace"), h5py.Dataset)
+        is_ismrmrd = bool(groups_of(file))
+    if options.axes is not None and (is_fastmri or is_ismrmrd):
+        raise RequestError(f"{path}: the format fixes its axes; --axes does not apply.")
+    if is_fastmri:
+        return open_fastmri(path, options)
+    if is_ismrmrd:
+        return open_ismrmrd(path, options)
+    raise RequestError(
+        f"{path} is neither a fastMRI file (no 'kspace' array) nor an ISMRMRD one "
+        "(no group with 'xml' and 'data')."
+    )

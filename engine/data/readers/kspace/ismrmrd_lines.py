@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.kspace.grid import Kspace, Plane
-from engine.data.readers.hdf5.heap import GlobalHeap
-from engine.data.readers.hdf5.records import raw_records
+from engine.data.readers.hdf5.records import GlobalHeap, raw_records
 from engine.data.readers.hdf5.safe import item
 from engine.spec.errors import RequestError
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from engine.data.kspace.spokes import SpokesDataset, SpokesSlice
 from engine.data.kspace.trajectory import Positions, Trajectory, make_trajectory, two_components
-from engine.data.readers.hdf5.heap import GlobalHeap
-from engine.data.readers.hdf5.records import raw_records
+from engine.data.readers.hdf5.records import GlobalHeap, raw_records
 from engine.data.readers.hdf5.safe import open_h5
 from engine.data.readers.kspace.ismrmrd_lines import (
     MAX_LINE_BYTES,

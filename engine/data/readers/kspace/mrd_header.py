@@ -12,8 +12,7 @@ from pathlib import Path
 import h5py
 
 from engine.data.kspace.grid import Space
-from engine.data.readers.hdf5.heap import GlobalHeap
-from engine.data.readers.hdf5.records import raw_records
+from engine.data.readers.hdf5.records import GlobalHeap, raw_records
 from engine.data.readers.hdf5.safe import item, text
 from engine.spec.errors import RequestError
 

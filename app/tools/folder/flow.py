@@ -1,0 +1,133 @@
+"""The folder of inputs in the main window: what one needs of the other."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QModelIndex, QObject, QUrl, Slot
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QWidget
+
+from app.background import BatchPresenter, Ended, Table
+from app.runs.mailbox import Mailbox
+from app.tools.folder.model import FolderAsk, FolderTable, Now
+from app.tools.folder.panel import FolderPanel
+from app.tools.page import Page
+from app.tools.table_window import TableWindow
+from engine.spec.control import RunControl
+
+if TYPE_CHECKING:
+    from app.window import MainWindow
+
+log = logging.getLogger("app")
+
+AS_SET = "As set in the window"
+
+
+class Folders(Page):
+    """A folder worked through with one preset."""
+
+    COMPUTING = "A folder is being worked through: wait, or stop it in Tools > Folder of inputs."
+    THING = "folder"
+
+    view: FolderWindow | None
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window, FolderPresenter())
+
+    def now(self) -> Now | None:
+        """What the main window would run with; None while the methods are loading."""
+        solver = self.window.left.solver
+        if solver.model.choices is None:
+            return None
+        preset = dataclasses.replace(solver.model.current_preset(), name=AS_SET)
+        asked = solver.value()
+        return Now(preset, {name: asked[name] for name in ("prior", "seed", "device")})
+
+    def show(self) -> None:
+        super().show()
+        if self.view is not None:
+            self.view.panel.refresh()  # presets may have been saved meanwhile
+
+    def make_view(self) -> FolderWindow:
+
+        window = self.window
+        view = FolderWindow(self.presenter, self.now, window)
+        kept = window.settings.get("folders")
+        view.panel.inputs.setText(kept.get("inputs", ""))
+        view.panel.folder.setText(kept.get("results", ""))
+        view.started.connect(self.start)
+        window.ready.connect(view.panel.changed)
+        return view
+
+    @Slot(object)
+    def start(self, asked: FolderAsk) -> None:
+        if self.presenter.reason(asked):
+            return
+        self.window.settings.put("folders", "inputs", asked.inputs)
+        self.window.settings.put("folders", "results", asked.folder)
+        self.presenter.start(asked)
+        log.info("A folder of inputs started.")
+
+
+def _folder(request: Any, control: RunControl, mailbox: Mailbox) -> Ended:
+    from app.tools.folder.work import run_folder
+
+    return run_folder(request, control, mailbox)
+
+
+class FolderPresenter(BatchPresenter):
+    GOING_ON = "A folder is being worked through: wait, or stop it first."
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(_folder, "folder", parent)
+
+
+class FolderWindow(TableWindow):
+    """Every input is a row; a double-click or Enter shows its files."""
+
+    TITLE = "Folder of inputs"
+    THING = "folder"
+    EMPTY = "Every input becomes a row here, with what came of it."
+    START_TIP = "Reconstruct every input that is not done yet."
+    CANCEL_TIP = "Stop after this iteration; Start goes on from there."
+    TABLE_TIP = "Double-click a row, or press Enter, to see its files."
+    READING = "Looking for inputs …"
+    CANCELLED = "Stopped: what is done is kept, and Start goes on from there."
+    SIZE = (1120, 560)
+
+    panel: FolderPanel
+
+    def __init__(
+        self,
+        presenter: BatchPresenter,
+        now: Callable[[], Now | None],
+        parent: QWidget | None = None,
+    ) -> None:
+        self._now = now
+        super().__init__(presenter, parent)
+        self.cancel.setText("Stop")
+        self.cancel.setAccessibleName("Stop")
+        self.table.activated.connect(self._on_activated)
+        self.table.horizontalHeader().setStretchLastSection(True)  # the reasons are long
+
+    def make_panel(self) -> FolderPanel:
+        return FolderPanel(self._now)
+
+    @Slot(object)
+    def _on_table(self, table: Table) -> None:
+        few = len(self.model.table.rows) < len(table.rows)
+        super()._on_table(table)
+        if few:
+            self._fit_columns()
+
+    @Slot(QModelIndex)
+    def _on_activated(self, index: QModelIndex) -> None:
+        table = self.model.table
+        if isinstance(table, FolderTable) and table.folders[index.row()]:
+            QDesktopServices.openUrl(QUrl.fromLocalFile(table.folders[index.row()]))
+        else:
+            self._say("This input has no results to show.")

@@ -1,0 +1,215 @@
+"""The volume window of the program: opens folders, fills them live, fetches the cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject, Qt, Slot
+from PySide6.QtWidgets import QFileDialog
+
+from app.data.latest_only_queue import Newest
+from app.tools.volume.model import VolumeTable
+from app.tools.volume.panes import MISSING
+from app.tools.volume.presenter import ExportPresenter
+from app.tools.volume.source import Facts, Known, VolumeSource
+from app.tools.volume.viewer import A, B
+from engine.files.folders import state_folder
+from engine.spec.errors import DualscopeError
+
+if TYPE_CHECKING:
+    from app.tools.volume.exports import VolumeExport
+    from app.tools.volume.viewer import VolumeViewer
+    from app.window import MainWindow
+
+CUTTING = "Cutting the volume"
+OPENING = "Opening the volume …"
+
+
+class Looking(QObject):
+    """Reads in the tasks' thread; of cuts that a fast hand asks for, only the newest."""
+
+    def __init__(self, window: MainWindow) -> None:
+        super().__init__(window)
+        self.window = window
+        self.view: VolumeViewer | None = None
+        self.exporter = ExportPresenter(self)
+        self.exports: VolumeExport | None = None
+        self.sources: dict[str, VolumeSource] = {}
+        self._cuts, self._fills = Newest(window.tasks), Newest(window.tasks)
+        self._row: int | None = None  # to go to when the volume is there
+
+    # -- opening ----------------------------------------------------------------------------
+
+    def ask(self) -> None:
+        self._chooser("Open a volume", self.open)
+
+    def open(self, folder: str, row: int = -1) -> None:
+        """Show the volume of a folder, with its slice ``row`` if there is one."""
+        self._row = row if row >= 0 else None
+        same = A in self.sources and self.sources[A].folder.path == Path(folder).absolute()
+        if same and self.view is not None and self.view.isVisible():
+            self._go()
+            self._raise()
+            self.refresh()
+            return
+        self.sources = {}
+        if self.view is not None:
+            self.view.clear(OPENING)
+        self._open(A, folder)
+
+    def compare(self, folder: str) -> None:
+        """Show another volume in turn with the first."""
+        self._open(B, folder)
+
+    def _open(self, letter: str, folder: str) -> None:
+        known = self._known()
+
+        def work() -> tuple[VolumeSource, Facts]:
+            source = VolumeSource.open(Path(folder).absolute(), known())
+            return source, source.facts()
+
+        # not as the newest of many: slices that come meanwhile would take its place
+        self.window.tasks.start(OPENING, work, partial(self._on_opened, letter), self._on_failed)
+
+    def _known(self) -> Callable[[], Sequence[Known]]:
+        """The open data may be those of the volume; hashing them is for the other thread."""
+        data = self.window.setup.data
+
+        def known() -> Sequence[Known]:
+            if data is not None:
+                with suppress(DualscopeError):  # changed since they were opened: not the volume's
+                    sha256, apart = data.dataset.sha256(), data.dataset.slice_mm
+                    return (Known(sha256, data.placements, data.pixel_mm, apart),)
+            return ()
+
+        return known
+
+    def _on_failed(self, sentence: str, details: str) -> None:
+        if self.view is not None and not self.sources:
+            self.view.clear(MISSING)
+        self.window.messages.error(sentence, details)
+
+    def _on_opened(self, letter: str, opened: tuple[VolumeSource, Facts]) -> None:
+        source, facts = opened
+        view = self.view or self._make_view()
+        first = view.facts.get(A)
+        if letter == B and first is None:
+            return  # closed, or another volume is being opened
+        if letter == B and first is not None and facts.shape != first.shape:
+            sizes = (" × ".join(map(str, one.shape)) for one in (facts, first))
+            self.window.messages.error("The volumes differ in size: {} and {}.".format(*sizes))
+            return
+        if letter == B and first is not None:
+            self.sources[B] = source
+            view.set_facts({A: first, B: facts})
+            view.show_letter(B)
+        else:
+            self.sources = {A: source}
+            view.set_facts({A: facts})
+        self._go()
+        self._raise()
+
+    def _make_view(self) -> VolumeViewer:
+        from app.tools.volume.exports import VolumeExport
+        from app.tools.volume.viewer import VolumeViewer
+
+        view = self.view = VolumeViewer(self.window)
+        view.wanted.connect(self._cut)
+        view.compare_asked.connect(lambda: self._chooser("Compare with", self.compare))
+        self.exports = VolumeExport(self.exporter, self.window, view)
+        view.export_asked.connect(self.exports.show)
+        return view
+
+    def _go(self) -> None:
+        if self._row is not None and self.view is not None:
+            _, row, column = self.view.panes.voxel
+            self.view.panes.go_to((self._row, row, column))
+            self._row = None
+
+    def _raise(self) -> None:
+        if self.view is not None:
+            self.view.show()
+            self.view.raise_()
+            self.view.activateWindow()
+
+    def _chooser(self, title: str, act: Callable[[str], None]) -> None:
+        usual = state_folder() / "volumes"
+        folder = self.window.settings.get("folders").get("volumes", str(usual))
+        chooser = QFileDialog(self.view or self.window, title, folder)
+        chooser.setFileMode(QFileDialog.FileMode.Directory)
+        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
+        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        chooser.fileSelected.connect(lambda path: act(path))
+        chooser.fileSelected.connect(
+            lambda path: self.window.settings.put("folders", "volumes", str(Path(path).parent))
+        )
+        chooser.open()
+
+    # -- filling ----------------------------------------------------------------------------
+
+    @Slot(object)
+    def on_table(self, table: VolumeTable) -> None:
+        """A volume is being computed: it may be one of those shown."""
+        if any(str(one.folder.path) == table.folder for one in self.sources.values()):
+            self.refresh()
+
+    def refresh(self, ended: bool = False) -> None:
+        """Read what is new; at the end, the engine's own maps and figures."""
+        if self.view is None or not self.view.isVisible() or not self.sources:
+            return
+        known, sources = self._known(), dict(self.sources)
+
+        def work() -> dict[str, tuple[VolumeSource, Facts]]:
+            found = {}
+            for letter, source in sources.items():
+                if ended:
+                    source = VolumeSource.open(source.folder.path, known())
+                found[letter] = source, source.refresh()
+            return found
+
+        self._fills.ask("Reading new slices", work, partial(self._on_filled, sources))
+
+    def _on_filled(
+        self, asked: dict[str, VolumeSource], found: dict[str, tuple[VolumeSource, Facts]]
+    ) -> None:
+        same = asked.keys() == self.sources.keys() and all(
+            one is self.sources[letter] for letter, one in asked.items()
+        )
+        if self.view is None or not same:
+            return  # another volume was opened meanwhile
+        self.sources = {letter: source for letter, (source, _) in found.items()}
+        self.view.set_facts({letter: facts for letter, (_, facts) in found.items()})
+
+    # -- cuts -------------------------------------------------------------------------------
+
+    @Slot()
+    def _cut(self) -> None:
+        view = self.view
+        if view is None or view.letter not in self.sources:
+            return
+        source, what, voxel = self.sources[view.letter], view.what, view.panes.voxel
+
+        def work() -> list[np.ndarray]:
+            return [source.cut(what, axis, voxel) for axis in range(3)]
+
+        self._cuts.ask(CUTTING, work, partial(self._on_cut, source, what))
+
+    def _on_cut(self, source: VolumeSource, what: str, pictures: list[np.ndarray]) -> None:
+        view = self.view
+        if view is not None and self.sources.get(view.letter) is source and view.what == what:
+            view.show_cuts(what, pictures)
+
+    # -- ending -----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._cuts.drop()
+        self._fills.drop()
+        if self.exports is not None:
+            self.exports.close()
+        if self.view is not None:
+            self.view.close()

@@ -1,0 +1,180 @@
+"""Where a volume can be computed: by workers on this computer, or by a cluster.
+
+Addresses are looked at here, before Dask is imported: that takes seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import SplitResult, urlsplit
+
+from distributed import Security
+
+from engine.spec.errors import RequestError
+from engine.workflows.cluster.connection import Site, connected, own_loop
+from engine.workflows.cluster.dask_config import quiet
+
+if TYPE_CHECKING:
+    from engine.workflows.cluster.connection import Site
+
+SCHEMES = ("tcp", "tls")
+MOST_WORKERS = 256
+REACH_S = 5.0
+UNENCRYPTED = "patient data would cross the network unencrypted"
+_HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}")
+
+
+class Where(Protocol):
+    """What a ``ClusterRun`` asks of a place."""
+
+    def open(self) -> AbstractContextManager[Site]:
+        """Connect; whatever was started for it ends when the context does."""
+
+
+@dataclass(frozen=True)
+class LocalWorkers:
+    """``count`` processes on this computer, one graphics card each where there are any."""
+
+    count: int
+    dashboard: bool = False
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MOST_WORKERS:
+            raise RequestError(f"--workers must be from 1 to {MOST_WORKERS}, not {self.count}.")
+
+    @property
+    def threads(self) -> int:
+        """A worker's share of the processor."""
+        return max(1, cores() // self.count)
+
+    def open(self) -> AbstractContextManager[Site]:
+        from engine.workflows.cluster.local import local_site
+
+        return local_site(self)
+
+
+@dataclass(frozen=True)
+class ClusterAddress:
+    """A Dask scheduler that somebody has started; TLS files add to Dask's own settings."""
+
+    address: str
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+
+    def __post_init__(self) -> None:
+        parts = _parts(self.address)
+        files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
+        for name, path in files.items():
+            if path is None:
+                continue
+            if parts.scheme != "tls":
+                raise RequestError(f"--tls-{name} is for an address that begins with tls://.")
+            if not path.is_file():
+                raise RequestError(f"--tls-{name}: there is no file {path}.")
+
+    @property
+    def host(self) -> str:
+        return str(_parts(self.address).hostname)
+
+    @property
+    def port(self) -> int:
+        return int(_parts(self.address).port or 0)
+
+    @property
+    def exposed(self) -> bool:
+        """Whether data would leave this computer unencrypted."""
+        return _parts(self.address).scheme == "tcp" and not is_here(self.host)
+
+    def open(self) -> AbstractContextManager[Site]:
+        self.check_reachable()
+
+        return remote_site(self)
+
+    def check_reachable(self) -> None:
+        """One sentence soon, where Dask would try for long."""
+        try:
+            socket.create_connection((self.host, self.port), timeout=REACH_S).close()
+        except OSError as error:
+            reason = error.strerror or str(error) or "no answer"
+            raise RequestError(
+                f"Nobody can be reached at {self.address} ({reason.lower()}): "
+                "is the scheduler running, and the port open?"
+            ) from error
+
+
+def _parts(address: str) -> SplitResult:
+    """A whole address, or the one sentence that says what is wrong with it."""
+    try:
+        parts = urlsplit(address)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    plain = not (parts.path or parts.query or parts.fragment or "@" in parts.netloc)
+    named = parts.hostname is not None and _HOST.fullmatch(parts.hostname)
+    if parts.scheme not in SCHEMES or not port or not plain or not named:
+        raise RequestError(
+            f"'{address[:100]}' is not the address of a Dask scheduler: write "
+            "tcp://HOST:PORT or tls://HOST:PORT, such as tls://gpu-server:8786."
+        )
+    return parts
+
+
+def is_here(host: str) -> bool:
+    """Whether a name stands for this computer alone; nobody is asked for it."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def cores() -> int:
+    """Those this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def remote_site(where: ClusterAddress) -> Iterator[Site]:
+    with (
+        quiet(),
+        own_loop() as loop,
+        connected(where.address, loop, security=security_of(where)) as client,
+    ):
+        yield Site(client, local=False, dashboard=_dashboard(client))
+
+
+def security_of(where: ClusterAddress) -> Security:
+    """Dask's own settings, and over them the files that were named."""
+    named = {
+        "tls_ca_file": where.tls_ca,
+        "tls_client_cert": where.tls_cert,
+        "tls_client_key": where.tls_key,
+    }
+    files = {name: str(path) for name, path in named.items() if path is not None}
+    try:
+        encrypted = True if where.address.startswith("tls://") else None
+        return Security(require_encryption=encrypted, **files)
+    except (ValueError, TypeError) as error:
+        raise RequestError(f"Dask's TLS settings cannot be used: {error}.") from error
+
+
+def _dashboard(client: object) -> str | None:
+    """The link, if the scheduler has such a page."""
+    try:
+        link = client.dashboard_link  # type: ignore[attr-defined]
+    except (KeyError, ValueError):
+        return None
+    return str(link) if link else None
