@@ -1,1 +1,1 @@
-"""Readers, writers and phantoms."""
+"""Opened inputs: readers of every format, and what is known of what they read."""

@@ -1,1 +1,1 @@
-"""Forward operators."""
+"""What measures and what is measured: operators, geometry, units, noise, problems, phantoms."""

@@ -1,0 +1,1 @@
+"""What takes many runs: volumes, clusters, folders, experiments and the question of trust."""
