@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from dualscope._words import (
     SCANS,
     Slices,
     checked_seed,
+    img,
     in_keywords,
     keywords_in,
     known_names,
@@ -24,12 +25,15 @@ from dualscope._words import (
     refuse_unknown,
     slices_text,
     taken,
+    warn,
 )
 from engine.acquisition import acquisition_of
 from engine.data.dataset import Check, Dataset, Fact, ImageDataset
 from engine.data.input_options import InputOptions
 from engine.data.readers.arrays import open_array
 from engine.data.source import open_input, settled
+from engine.data.writers.picture import windowed_png
+from engine.data.writers.window import linear_window
 from engine.errors import RequestError
 from engine.physics.operator import Operator
 from engine.priors import catalogue
@@ -111,13 +115,18 @@ class Data:
             made = Source(self, slices_text(slice), numbers, asked, seed, chosen, label)
             problem = made.problem(chosen)
             for sentence in self.dataset.notices:
-                warnings.warn(keywords_in(sentence), stacklevel=3)
+                warn(sentence)
             return problem
 
     def __repr__(self) -> str:
         lines = [f"{self.dataset.description}: {self.modality} {self.kind}, {self.shape}"]
         lines += [f"  {fact.name}: {fact.value} ({fact.origin})" for fact in self.facts]
         return "\n".join([*lines, *(f"  ! {keywords_in(said)}" for said in self.dataset.notices)])
+
+    def _repr_html_(self) -> str:
+        values = self.preview(len(self.dataset) // 2)
+        window = linear_window(*np.quantile(values, [0.001, 0.999]).tolist())
+        return f"{img(windowed_png(values, window))}<pre>{escape(repr(self))}</pre>"
 
 
 @dataclass

@@ -94,7 +94,8 @@ class ArrayOperator:
             refuse_unknown(options, known_names([InputOptions, *scans]), "problem()")
             said = taken(options, [InputOptions])
             asked = {name: value for name, value in options.items() if name not in said}
-            if self._is_complex and "acceleration" not in asked:
+            measured = self.operator.sampled()
+            if measured is not None and bool(measured.all()) and "acceleration" not in asked:
                 asked["acceleration"] = 1  # nothing of what was measured is left out
             return self.data(measurement, **said).problem(
                 slice=slice, prior=prior, seed=seed, ignore_checks=ignore_checks, **asked
@@ -167,7 +168,7 @@ def ct(
         Shift of the detector along its axis, in the direction of rising bins.
     """
     with in_keywords():
-        angles_deg: NDArray = np.asarray(plain(angles), dtype=np.float64)
+        angles_deg = _numbers(plain(angles), np.float64, "angles")
         if angles_deg.ndim == 0:
             if not (angles_deg == int(angles_deg) and angles_deg >= 1):
                 raise RequestError("angles must be a list of degrees, or a number of views.")
@@ -208,7 +209,7 @@ def mri(
         (H, W) of the image, where neither maps nor mask say it; square by default.
     """
     with in_keywords():
-        tensor = None if maps is None else torch.from_numpy(np.array(maps, np.complex64))
+        tensor = None if maps is None else torch.from_numpy(_numbers(maps, np.complex64, "maps"))
         size = shape if tensor is None else (int(tensor.shape[-2]), int(tensor.shape[-1]))
         if isinstance(mask, str):
             if size is None:
@@ -217,12 +218,19 @@ def mri(
                 mask, size[1], acceleration, acs_lines=acs_lines, seed=checked_seed(seed)
             )
         else:
-            rule = given(mask)
+            rule = given(_numbers(mask, np.float64, "mask"))
             size = size or (rule.sampled.shape[0], rule.width)
         operator: Operator = (
             SingleCoilMRI(rule, size) if tensor is None else MultiCoilMRI(rule, tensor)
         )
         return ArrayOperator(operator, _opened_kspace)
+
+
+def _numbers(values: Any, kind: type, what: str) -> NDArray:
+    try:
+        return np.array(values, dtype=kind)
+    except (TypeError, ValueError):
+        raise RequestError(f"{what} must be numbers, not {values!r:.60}.") from None
 
 
 def _grid(
@@ -272,7 +280,7 @@ def _opened_sinogram(operator: Operator, values: NDArray, said: dict[str, Any]) 
         angles_deg=np.rad2deg(rays.angles_rad),
         kind=rays.kind,
         pitch_mm=rays.pitch_mm,
-        offset_mm=rays.detector_offset_mm,
+        offset_mm=rays.detector_offset_mm or None,  # zero: nobody has said it
         source_origin_mm=rays.source_origin_mm,
         source_detector_mm=rays.source_detector_mm,
         origin="the operator",

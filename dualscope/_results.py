@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import os
 import sys
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from torch import Tensor
 
-from dualscope._words import in_keywords
+from dualscope._words import img, in_keywords
 from engine.commands import compare as comparison
 from engine.data.dataset import Dataset
 from engine.data.figure import comparison_figure
@@ -185,7 +184,7 @@ class Result:
     def _repr_html_(self) -> str:
         text = "<br>".join(escape(line) for line in repr(self).splitlines())
         curves = charts([(self._run.solver.label, self._run)])
-        return f'<div class="dualscope">{STYLE}<p>{text}</p>{_img(self._repr_png_())}{curves}</div>'
+        return f'<div class="dualscope">{STYLE}<p>{text}</p>{img(self._repr_png_())}{curves}</div>'
 
 
 class Comparison:
@@ -238,10 +237,6 @@ class Comparison:
     def _repr_html_(self) -> str:
         messages = [run.record.message for run in self._engine]
         figure = self._repr_png_()
-        shown = "" if figure is None else _img(figure)
+        shown = "" if figure is None else img(figure)
         parts = (metrics_table(self._runs, messages), shown, charts(self._runs))
         return f'<div class="dualscope">{STYLE.replace("display:none", "")}{"".join(parts)}</div>'
-
-
-def _img(png: bytes) -> str:
-    return f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">'

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import builtins
 import difflib
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
@@ -38,6 +41,19 @@ def in_keywords() -> Iterator[None]:
 def keywords_in(sentence: str) -> str:
     """``--cg-iterations`` as ``cg_iterations``."""
     return FLAG.sub(lambda m: m[1].replace("-", "_") if m[1] else m[0], sentence)
+
+
+def warn(sentence: str) -> None:
+    """At the line of whoever called us."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("dualscope."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(keywords_in(sentence), stacklevel=level)
+
+
+def img(png: bytes) -> str:
+    """A picture inside HTML."""
+    return f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def known_names(groups: Iterable[type[Settings]]) -> set[str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 import dualscope as ds
 
-size, nfe = (64, 4) if "--quick" in sys.argv else (256, 50)
+size, nfe = (64, 12) if "--quick" in sys.argv else (256, 50)
 
 # somebody's measurement: a disc of water with a denser core, 60 views, 1 % noise
 angles = np.linspace(0, 180, 60, endpoint=False)
