@@ -130,9 +130,30 @@ class Run:
             return Result(self._run, self._dataset)
 
 
-def reconstruct(problem: AnyProblem, solver: AnySolver = "dc-pnpdp", **options: Any) -> Result:
-    """Reconstruct; the keywords are those of `run`."""
-    going = run(problem, solver, **options)
+def reconstruct(
+    problem: AnyProblem,
+    solver: AnySolver = "dc-pnpdp",
+    *,
+    prior: AnyPrior | None = None,
+    preset: str | None = None,
+    seed: int = 0,
+    device: str = "auto",
+    precision: str = "fp32",
+    record: str | Path | None = None,
+    **settings: Any,
+) -> Result:
+    """Reconstruct, all at once; the keywords are those of `run`."""
+    going = run(
+        problem,
+        solver,
+        prior=prior,
+        preset=preset,
+        seed=seed,
+        device=device,
+        precision=precision,
+        record=record,
+        **settings,
+    )
     for _ in going:
         pass
     return going.result
@@ -209,8 +230,11 @@ def compare(
     solvers: Sequence[AnySolver] = ("fbp", "tv", "diffpir", "dc-pnpdp"),
     *,
     prior: AnyPrior | None = None,
+    preset: str | None = None,
     seed: int = 0,
-    **options: Any,
+    device: str = "auto",
+    precision: str = "fp32",
+    **settings: Any,
 ) -> Comparison:
     """Several methods on the same problem with the same seed; keywords as of `run`.
 
@@ -219,26 +243,31 @@ def compare(
     with in_keywords():
         if isinstance(solvers, str) or not solvers:
             raise RequestError("solvers must be a list, such as ['fbp', 'dc-pnpdp'].")
-        common = {name: options.pop(name) for name in COMMON & set(options)}
         methods = [_solver(solver)[0] for solver in solvers]
         known = [known_names([method.settings_class]) for method in methods]
-        refuse_unknown(options, set().union(*known), "compare()")
+        refuse_unknown(settings, set().union(*known), "compare()")
         made = _problem(problem, prior, checked_seed(seed))
         runs: dict[str, EngineRun] = {}
         dataset = None
         for solver, method, names in zip(solvers, methods, known, strict=True):
             label = solver if isinstance(solver, str) else method.name
             label = label if label not in runs else f"{label} ({len(runs) + 1})"
-            own = {name: value for name, value in options.items() if name in names}
-            going = run(made, solver, prior=prior, seed=seed, **common, **own)
+            own = {name: value for name, value in settings.items() if name in names}
+            going = run(
+                made,
+                solver,
+                prior=prior,
+                preset=preset,
+                seed=seed,
+                device=device,
+                precision=precision,
+                **own,
+            )
             with contextlib.suppress(StepFailed):  # its row says so; the others still count
                 for _ in going:
                     pass
             runs[label], dataset = going._run, going._dataset
         return Comparison(list(runs.items()), dataset)
-
-
-COMMON = {"preset", "device", "precision"}
 
 
 def _norm(values: Tensor) -> float:

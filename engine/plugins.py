@@ -5,6 +5,12 @@ A package says in its pyproject.toml, for example::
     [project.entry-points."dualscope.solvers"]
     landweber = "my_package:Landweber"
 
+``dualscope.solvers``: a subclass of Solver whose ``name`` is the entry point's, with its label and
+settings class. ``dualscope.priors``: a Prior, or what makes one without arguments; a name that
+begins with ``ct-`` or ``mr-`` is offered for that modality only. ``dualscope.readers``: called as a
+file ends (``xyz`` for scan.xyz), a function of path and InputOptions that gives a Dataset or an
+array. Our own names and suffixes come first.
+
 Nothing of it is imported until it is asked for by name, or listed.
 """
 

@@ -182,6 +182,28 @@ def test_a_run_that_is_finished_keeps_its_image_and_is_judged(problem):
     assert cancelled.result.status == "cancelled"
 
 
+def test_a_run_with_a_record_goes_on_where_it_was_left(tmp_path):
+    made = ds.simulate("demo:ct", views=20, size=64)
+    run = ds.run(made, nfe=3, seed=2, record=tmp_path / "r.json")
+    next(run)
+    del run
+    assert (
+        main(
+            [
+                "reconstruct",
+                "--resume",
+                str(tmp_path / "r.json"),
+                "-o",
+                str(tmp_path / "x.npy"),
+                "--quiet",
+            ]
+        )
+        == 0
+    )
+    whole = ds.reconstruct(made, nfe=3, seed=2)
+    assert np.array_equal(np.load(tmp_path / "x.npy"), whole.image)
+
+
 def test_a_paused_run_ends_its_own_loop_and_waits_in_another_thread(problem):
     run = ds.run(problem, nfe=3)
     for _ in run:

@@ -134,6 +134,24 @@ def test_the_window_offers_what_is_registered_and_names_what_is_broken(added):
     assert {"dc-pnpdp", "tv"} <= {method.name for method in choices.methods}
 
 
+def test_the_window_s_form_asks_for_the_settings_of_a_registered_solver(added, qtbot, tmp_path):
+    from app.forms.choices import load_choices
+    from app.forms.solver_panel import SolverPanel
+    from engine.preset_store import PresetStore
+
+    (added / "added-1.0.dist-info" / "entry_points.txt").write_text(
+        "[dualscope.solvers]\nlandweber = added_package:Landweber\n"
+    )
+    panel = SolverPanel(store=PresetStore(tmp_path), acquisition=dict)
+    qtbot.addWidget(panel)
+    panel.set_choices(load_choices())
+    panel.history.set("method", "landweber")
+    assert {"steps", "strength"} <= set(panel.form.rows)
+    panel.history.set("steps", 7)
+    value = panel.model.value()
+    assert (value["solver"], value["settings"]) == ("landweber", {"steps": 7})
+
+
 def test_nothing_of_a_plug_in_is_loaded_before_it_is_named(added, problem):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
