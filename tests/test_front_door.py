@@ -19,10 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "numpy", "scipy", "PySide6", "pydicom", "dualscope._data")
 
 
-def fresh(code, **kwargs):
-    return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True, **kwargs
-    ).stdout
+def fresh(code, *options, cwd):
+    line = [sys.executable, *options, "-c", code]
+    return subprocess.run(line, check=True, capture_output=True, text=True, cwd=cwd).stdout
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +66,8 @@ def test_an_installed_wheel_is_imported_where_nothing_else_is(tmp_path):
     build = "from setuptools.build_meta import build_wheel; print(build_wheel(r'{}'))"
     source = tmp_path / "source"
     source.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE", "dualscope"):
-        (source / name).symlink_to(ROOT / name)
-    for name in ("engine", "app", "resources"):
+    packages = ("dualscope", "engine", "app", "resources")
+    for name in ("pyproject.toml", "README.md", "LICENSE", *packages):
         (source / name).symlink_to(ROOT / name)
     made = fresh(build.format(tmp_path), cwd=source).split()[-1]
     with zipfile.ZipFile(tmp_path / made) as wheel:
@@ -82,13 +80,7 @@ def test_an_installed_wheel_is_imported_where_nothing_else_is(tmp_path):
         f"import sys; sys.path[:0] = [r'{tmp_path / 'installed'}']; import dualscope as ds;"
         f"print(ds.__file__, ds.__version__, [m for m in {HEAVY} if m in sys.modules])"
     )
-    said = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code],  # no site-packages at all
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-    ).stdout
+    said = fresh(code, "-I", "-S", cwd=tmp_path)  # no site-packages at all
     assert said.startswith(str(tmp_path / "installed"))
     assert said.strip().endswith("[]")
 
