@@ -143,12 +143,8 @@ def _open(
     path = Path(text)
     if text.startswith(DEMO) or not path.exists():
         return open_input(text, options), None, []
-    from engine.data.readers.dicom.reader import (
-        choose_series,
-        find_series,
-        holds_projections,
-        open_dicom,
-    )
+    from engine.data.readers.dicom.reader import choose_series, holds_projections, open_dicom
+    from engine.data.readers.dicom.series import find_series
 
     if find_reader(path) is not open_dicom or holds_projections(path, options):
         return open_input(text, options), None, []

@@ -34,6 +34,7 @@ class Problem:
     pixel_mm: tuple[float, float] | None = None  # (row, column) spacing
     slices: tuple[int, ...] = ()  # which slices of the input; by default 0, 1, ...
     provenance: dict[str, Any] = field(default_factory=dict)
+    source: Any = None  # for whoever made it, to make it again in another prior's units
 
     def __post_init__(self) -> None:
         if not self.slices:

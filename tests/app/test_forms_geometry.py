@@ -7,7 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
 from app.forms.geometry_dialog import PAUSE_MS, GeometryDialog, Offer
-from engine.data.sinogram.dataset import GeometryNeeded
+from engine.data.sinogram.scan_geometry import GeometryNeeded
 from engine.spec.input_options import InputOptions
 
 NEEDED = GeometryNeeded("scan.npy", ("scan_geometry", "scan_pitch_mm", "scan_range"))

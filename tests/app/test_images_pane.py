@@ -8,9 +8,8 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.images.display import PRESETS
 from app.images.pane import ImagePane
-from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
+from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, PRESETS, WindowLevel, WindowModel
 from engine.export.outputs import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (

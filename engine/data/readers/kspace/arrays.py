@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.data.kspace.dataset import KspaceDataset, KspaceSlice
+from engine.data.kspace.dataset import KspaceDataset
 from engine.data.kspace.grid import MAX_SLICE_BYTES, Kspace, measured_samples, plan_grid
+from engine.data.kspace.slice import KspaceSlice
 from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.spec.input_options import InputOptions
 
