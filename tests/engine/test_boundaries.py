@@ -61,3 +61,11 @@ def test_gpl_plug_ins_are_not_imported_by_default():
         "assert not {'astra', 'torch_radon'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_code():
+    from installer import make_map
+
+    assert make_map.TARGET.read_text(encoding="utf-8") == make_map.picture(), (
+        "python installer/make_map.py draws it again"
+    )
