@@ -222,7 +222,9 @@ def _measured_by(
     noise_sigma: float,
     seed: int,
 ) -> Problem:
-    model: Operator = operator if isinstance(operator, Operator) else operator.operator
+    from engine.api.operators import ArrayOperator  # it makes data of this module
+
+    model: Operator = operator.operator if isinstance(operator, ArrayOperator) else operator
     if not (isinstance(noise_sigma, int | float) and noise_sigma >= 0):
         raise RequestError(f"noise_sigma must be a number from 0 on, not {noise_sigma!r}.")
     source = image.load(numbers)

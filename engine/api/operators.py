@@ -295,10 +295,11 @@ def _opened_sinogram(operator: Operator, values: NDArray, said: dict[str, Any]) 
     return as_data(values, grid | said, opened)
 
 
-def _opened_kspace(operator: Operator, values: NDArray, said: dict[str, Any]) -> Data:
-    assert isinstance(operator, SingleCoilMRI | MultiCoilMRI)
+def _opened_kspace(
+    operator: SingleCoilMRI | MultiCoilMRI, values: NDArray, said: dict[str, Any]
+) -> Data:
     sampled = operator.mask.sampled
-    maps = operator.maps.numpy() if isinstance(operator, MultiCoilMRI) else None
+    maps = operator.maps.numpy() if hasattr(operator, "maps") else None
     coils, size = operator.measurement_shape[0] // 2, operator.image_shape[1:]
     slices = values.reshape(-1, coils, *size)
 
