@@ -1,5 +1,6 @@
 """Every test of the app runs without a screen and leaves nothing behind."""
 
+import functools
 import os
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -9,6 +10,17 @@ from PySide6.QtWidgets import QApplication
 from window_fixtures import bench, benches, folders, leaves_nothing_behind, shared, started
 
 __all__ = ["bench", "benches", "folders", "leaves_nothing_behind", "shared", "started"]
+
+
+@pytest.fixture
+def qtbot(qtbot):
+    """Waits for what shall happen as long as a busy machine needs."""
+    from window_driver import PATIENCE_S
+
+    for name in ("waitUntil", "waitSignal", "waitSignals", "waitExposed"):
+        patient = functools.partial(getattr(qtbot, name), timeout=int(1000 * PATIENCE_S))
+        setattr(qtbot, name, patient)
+    return qtbot
 
 
 @pytest.fixture

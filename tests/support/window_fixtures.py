@@ -21,7 +21,7 @@ HARMLESS = (
     "Populating font family aliases",
 )
 QUIET = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
-PATIENCE_S = 2.0  # threads and pools may take a moment to end
+PATIENCE_S = 60.0  # threads and pools may take a moment to end
 
 
 @pytest.fixture
