@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from engine.paths import state_folder
 HU = {"unit": "hu"}
 SIDE = 64
 PATIENCE_S = 120.0  # only ends what would hang: a machine may be busy with other things
+USUAL_S = 0.004  # for the work of `slowness`, where the limits were measured
 LONG = 100_000  # iterations of a run that a test ends itself, however fast the machine
 
 
@@ -103,6 +105,16 @@ def stands_at(presenter, run_id, seconds=PATIENCE_S):
     until(lambda: frames, seconds, "the paused run to answer")
     presenter.frame.disconnect(take)
     return frames[-1]
+
+
+def slowness():
+    """How many times as long as usual this machine computes now; limits of computing grow by it."""
+    spent = []
+    for _ in range(9):
+        before = time.thread_time()
+        sum(len(str(number)) for number in range(50_000))
+        spent.append(time.thread_time() - before)
+    return max(1.0, median(spent) / USUAL_S)
 
 
 def phantom(seed=0):
