@@ -7,9 +7,27 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
 from PySide6.QtWidgets import QApplication
-from window_fixtures import bench, benches, folders, leaves_nothing_behind, shared, started
+from window_fixtures import (
+    bench,
+    benches,
+    collecting,
+    collects_in_the_gui_thread,
+    folders,
+    leaves_nothing_behind,
+    shared,
+    started,
+)
 
-__all__ = ["bench", "benches", "folders", "leaves_nothing_behind", "shared", "started"]
+__all__ = [
+    "bench",
+    "benches",
+    "collecting",
+    "collects_in_the_gui_thread",
+    "folders",
+    "leaves_nothing_behind",
+    "shared",
+    "started",
+]
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory 
 
 
 @pytest.fixture
-def alone(benches, folders):
+def alone(benches, folders, collecting):
     """A window with everything unfolded on an image of 64 x 64 pixels."""
     made = benches()
     made.open(save_phantom(folders), HU)

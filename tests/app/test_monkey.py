@@ -250,7 +250,9 @@ def theme(qapp):
     made.deleteLater()
 
 
-def test_random_actions_during_runs_neither_break_nor_stall(theme, benches, folders, caplog):
+def test_random_actions_during_runs_neither_break_nor_stall(
+    theme, benches, folders, collecting, caplog
+):
     bench = benches(theme=theme)
     paths = [
         (str(save_phantom(folders)), HU),
