@@ -19,7 +19,11 @@ from engine.job import Job, make_run, prepare
 from engine.solvers.catalogue import parse_variant
 
 # budgets beyond --quick, where a tenth is still long for a test
-MORE = {"table1": ["--nfe", "11"], "supervised": ["--network", "net.safetensors"]}
+MORE = {
+    "table1": ["--nfe", "11"],
+    "runtime": ["--nfe", "2"],
+    "supervised": ["--network", "net.safetensors"],
+}
 
 
 def refused(capsys, *arguments):
