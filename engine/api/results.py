@@ -142,9 +142,7 @@ class Result:
         """The image: in the notebook, or in a window until that is closed."""
         notebook = sys.modules.get("IPython")
         if notebook is not None and getattr(notebook.get_ipython(), "kernel", None) is not None:
-            from IPython.display import display
-
-            display(self)
+            notebook.display.display(self)
             return
         screens = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
         if sys.platform.startswith("linux") and not any(os.environ.get(s) for s in screens):

@@ -254,7 +254,8 @@ import os, signal, sys, time
 sys.path[:0] = [{root!r}, {support!r}, {tests!r}]
 from pathlib import Path
 import test_run
-from engine.data.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 
 def slow(x, sigma):
     time.sleep(0.004)

@@ -1,6 +1,6 @@
 """The trials of HDF5 files, all from one small process that forks: a new Python costs far more.
 
-A fork has the limits of `engine.data.hdf5_trial` and, as there, only its death is a bad sign.
+A fork has the limits of `engine.data.readers.hdf5.trial`; only its death is a bad sign, as there.
 """
 
 from __future__ import annotations

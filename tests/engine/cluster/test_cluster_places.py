@@ -124,7 +124,7 @@ def test_options_that_do_not_fit_are_refused(capsys, arguments, said):
 def test_tls_files_add_to_what_dask_is_told(tmp_path):
     import dask
 
-    from engine.workflows.cluster.compute_targets import security_of
+    from engine.workflows.cluster.remote import security_of
 
     ca = tmp_path / "ca.pem"
     ca.touch()
@@ -175,7 +175,7 @@ import psutil
 if __name__ == "__main__":
     import engine.cli.reconstruct
     assert not {"dask", "distributed"} & set(sys.modules), "they take seconds to import"
-    from engine.cluster.places import LocalWorkers
+    from engine.workflows.cluster.compute_targets import LocalWorkers
     folder = sys.argv[1]
     tempfile.tempdir = folder
     me = psutil.Process()
