@@ -28,7 +28,7 @@ from engine.files.folders import state_folder
 
 HU = {"unit": "hu"}
 SIDE = 64
-PATIENCE_S = 120.0  # only ends what would hang: a machine may be busy with other things
+PATIENCE_S = 600.0  # only ends what would hang: a machine may be busy with other things
 USUAL_S = 0.004  # for the work of `slowness`, where the limits were measured
 LONG = 100_000  # iterations of a run that a test ends itself, however fast the machine
 

@@ -21,7 +21,6 @@ from engine.workflows.experiments.runner import Runner, _slug
 # budgets beyond --quick, where a tenth is still long for a test
 MORE = {
     "table1": ["--nfe", "11"],
-    "runtime": ["--nfe", "2"],
     "supervised": ["--network", "net.safetensors"],
 }
 
