@@ -74,7 +74,7 @@ class DapsSettings(ScheduleSettings):
 
     def sigmas(self) -> list[float]:
         levels = self.nfe // self.ode_steps
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 def flow_to_clean(prior: Prior, x: Tensor, sigma: float, steps: int) -> Tensor:

@@ -75,7 +75,7 @@ class SitcomSettings(ScheduleSettings):
 
     def sigmas(self) -> list[float]:
         levels = self.nfe // (self.inner_steps + 1)
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 class Sitcom(Solver):
