@@ -72,9 +72,9 @@ class DapsSettings(ScheduleSettings):
                 f"--nfe ({self.nfe}) must be at least --ode-steps ({self.ode_steps})."
             )
 
-    def sigmas(self) -> list[float]:
+    def sigmas(self, problem: Problem | None = None) -> list[float]:
         levels = self.nfe // self.ode_steps
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 def flow_to_clean(prior: Prior, x: Tensor, sigma: float, steps: int) -> Tensor:

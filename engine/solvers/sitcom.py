@@ -73,9 +73,9 @@ class SitcomSettings(ScheduleSettings):
                 f"one noise level takes {self.inner_steps + 1}."
             )
 
-    def sigmas(self) -> list[float]:
+    def sigmas(self, problem: Problem | None = None) -> list[float]:
         levels = self.nfe // (self.inner_steps + 1)
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 class Sitcom(Solver):

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from engine.physics.noise_estimate import Floats, photon_noise
+from engine.physics.problem import Problem
+from engine.physics.units import noise_scale, physical_line_integrals
 from engine.spec.acquisition import CTAcquisition
 
 # Line integrals beyond this hold no photons to speak of.
@@ -73,6 +75,23 @@ def declared_noise(asked: CTAcquisition) -> LineNoise | None:
     if asked.photons is not None:
         return LineNoise("given", (asked.photons,), asked.electronic_noise)
     return LineNoise("given", sd=asked.gaussian_noise) if asked.gaussian_noise > 0 else None
+
+
+def with_estimated_noise(problem: Problem) -> Problem:
+    """A simulated scan as if nobody knew its noise; how much of it was found is recorded."""
+    operator, y = problem.operator, problem.measurement
+    ones = torch.ones(1, *operator.image_shape).to(y)
+    lines = physical_line_integrals(y, operator.forward(ones), problem.intensity)
+    found = estimated_noise([one[0].cpu().numpy() for one in lines])
+    sigma, weights = found.of(lines, noise_scale(problem.intensity), weighted=True)
+    ratio = torch.as_tensor(sigma) / torch.as_tensor(problem.noise_sigma).to(y)
+    return replace(
+        problem,
+        noise_sigma=sigma,
+        noise_origin=found.origin,
+        weights=weights,
+        provenance=problem.provenance | {"noise_found": ratio.flatten().tolist()},
+    )
 
 
 def estimated_noise(slices: Sequence[Floats]) -> LineNoise:

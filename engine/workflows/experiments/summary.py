@@ -43,6 +43,8 @@ QUALITY = (
     Column("ssim", "SSIM", ".3f"),
     Column("paper_psnr", "paper PSNR", ".2f", always=True),
     Column("paper_ssim", "paper SSIM", ".3f", always=True),
+    Column("chi2", "chi-square"),
+    Column("noise_found", "SD found / true"),
     Column("residual", "|Az - y|", ".4g"),
     Column("dual", "|u|", ".3g"),
     Column("off_white_db", "off white dB", ".1f"),
@@ -104,6 +106,8 @@ def _quality(experiment: Experiment, name: tuple[str, str], rows: list[Row]) -> 
         "psnr": _mean(psnr),
         "psnr_sd": stdev(psnr) if len(psnr) > 1 else None,
         "ssim": _mean(_values(done, "ssim")),
+        "chi2": _range(_values(done, "chi2")),
+        "noise_found": _range([one for row in _values(done, "noise_found") for one in row]),
         "residual": _mean(_values(done, "residual")),
         "dual": _mean(_values(done, "dual")) or None,  # methods without a dual: 0
         "off_white_db": _mean(_values(done, "off_white_db")),
@@ -162,6 +166,10 @@ def _head(name: tuple[str, str], rows: list[Row], done: list[Row]) -> Row:
 
 def _values(rows: Iterable[Row], key: str) -> list[Any]:
     return [row[key] for row in rows if row.get(key) is not None]
+
+
+def _range(values: list[float]) -> str | None:
+    return f"{min(values):.2f} to {max(values):.2f}" if values else None
 
 
 def _mean(values: list[float]) -> float | None:
