@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
+from scipy.ndimage import median_filter, uniform_filter1d
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
@@ -105,11 +105,14 @@ def photon_transfer(flats: NDArray, darks: NDArray | None) -> Detector | None:
         return None
     dark = np.zeros((1, flat.shape[1])) if darks is None else np.asarray(darks, np.float64)
     above = flat - dark.mean(0)
-    level = np.nanmean(above, axis=1, keepdims=True)
+    light = above.mean(0)
+    lit = light > 0
+    if not lit.any():
+        return None
+    level = np.median(above[:, lit] / light[lit], axis=1, keepdims=True)
     if not (level > 0).all():
         return None
-    light = above.mean(0)
-    variance = _over_frames(above * (level.mean() / level))
+    variance = _over_frames(above / level)
     own = _over_frames(dark) if len(dark) > 1 else np.zeros_like(variance)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = variance / light
@@ -127,6 +130,6 @@ def _over_frames(frames: NDArray[np.float64]) -> NDArray[np.float64]:
     pairs = np.diff(frames, axis=0)
     left = 1.0
     if pairs.shape[1] > 2 * SMOOTH:
-        pairs = pairs - uniform_filter1d(np.nan_to_num(pairs), SMOOTH, axis=1, mode="mirror")
-        left = 1 - 1 / SMOOTH
+        pairs = pairs - median_filter(np.nan_to_num(pairs), (1, SMOOTH), mode="mirror")
+        left = 1 - (2 - np.pi / 2) / SMOOTH  # of the variance: 1 + var(median) - 2 cov
     return np.asarray((pairs**2).mean(0) / (2 * left))

@@ -182,7 +182,7 @@ def test_the_weights_of_a_ray_are_those_of_its_own_bin():
     assert joined.electronic == pytest.approx(2**0.5 * ELECTRONIC / GAIN)
 
 
-def counted_file(path, blur=0.0, flats=12):
+def counted_file(path, blur=0.0, flats=60):
     """A Data Exchange file as a detector of known gain and noise would write it."""
     clean = files.sinogram(PARALLEL)
     photons = air(clean.shape[1], 3e4)
