@@ -101,7 +101,7 @@ class LineNoise:
             else "the scan may hold more than the noise of photons: rings, or a beam that changed"
         )
         return (
-            f"Flat and dark frames speak for {np.mean(self.photons):,.2g} photons per ray, but "
+            f"Flat and dark frames speak for {self.words}, but "
             f"neighbouring rays for noise {ratio:.2g} times as strong: {why}."
         )
 
