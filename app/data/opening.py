@@ -256,8 +256,10 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
     geometry = sinogram.geometry
     angles = np.array(geometry.angles_rad)
     start, span = measured_arc(angles)
-    rows = sinogram.read(dataset.count // 2)
-    noise = sinogram.noise([rows], CTAcquisition())
+    middle = dataset.count // 2
+    rows = sinogram.read(middle)
+    noise = sinogram.noise([rows], CTAcquisition(), [middle])
+    origin = "from flat fields" if noise.gain else "estimated"
     step = max(1, rows.shape[1] // STRIP_BINS)
     return MeasuredViews(
         geometry.views,
@@ -266,7 +268,7 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
         geometry.kind,
         tuple(np.rad2deg(angles).tolist()),
         np.ascontiguousarray(rows[:, ::step], dtype=np.float32),
-        f"{_rounded(noise.photons[0])}, estimated" if noise.photons else "not known",
+        f"{_rounded(noise.photons[0])}, {origin}" if noise.photons else "not known",
     )
 
 

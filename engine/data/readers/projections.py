@@ -16,6 +16,7 @@ from engine.data.sinogram.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT
 from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
 from engine.data.sinogram.rotation_centre import estimate_offset
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
+from engine.physics.noise_estimate import Detector, photon_transfer
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 
@@ -46,25 +47,33 @@ class Projections:
         flat: float | NDArray | None = (
             described.options.scan_air
         )  # what a person says counts more than the file
+        flats, darks = self.fields(number, frames)
         if flat is None:
-            flat = _mean(self.flats, self.flat_frames, frames, number)
-        if flat is None:
-            flat = described.flat
-        dark = _mean(self.darks, self.dark_frames, frames, number)
-        if dark is None:
-            dark = described.dark
+            flat = described.flat if flats is None else flats.mean(axis=0)
+        dark = described.dark if darks is None else darks.mean(axis=0)
         assert flat is not None  # asked for when the file was opened
         return from_counts(values, flat, 0.0 if dark is None else dark)
 
+    def fields(
+        self, number: int, frames: np.ndarray | None = None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """All flat and all dark fields ``[n, column]`` of one detector row."""
 
-def _mean(
-    view: SliceView | None, chosen: NDArray[np.intp] | None, frames: np.ndarray, number: int
-) -> float | NDArray | None:
-    if view is not None:
-        return view[number].astype(np.float64).mean(axis=0)
-    if chosen is not None and chosen.size:
-        return frames[chosen].astype(np.float64).mean(axis=0)
-    return None
+        def of(
+            view: SliceView | None, chosen: NDArray[np.intp] | None
+        ) -> NDArray[np.float64] | None:
+            if view is not None:
+                return view[number].astype(np.float64)
+            if chosen is None or not chosen.size:
+                return None
+            rows = self.frames[number] if frames is None else frames
+            return rows[chosen].astype(np.float64)
+
+        return of(self.flats, self.flat_frames), of(self.darks, self.dark_frames)
+
+    def detector(self, number: int) -> Detector | None:
+        flats, darks = self.fields(number)
+        return None if flats is None else photon_transfer(flats, darks)
 
 
 def open_projections(
@@ -95,9 +104,11 @@ def open_projections(
     def rows(number: int) -> Rows:
         return stack.rows(number, described)
 
+    counted = has_flat and unit == "counts" and described.options.scan_air is None
+
     def made(scan: Scan) -> SinogramDataset:
-        count = stack.frames.shape[0]
-        return open_scan(path, options, described, scan, rows, count, reopen)
+        count, detector = stack.frames.shape[0], stack.detector if counted else None
+        return open_scan(path, options, described, scan, rows, count, reopen, detector=detector)
 
     dataset = with_centre(made, scan, described, True)
     told = described.options.unit is not None
