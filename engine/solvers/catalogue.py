@@ -41,7 +41,7 @@ SOLVERS: dict[str, type[Solver]] = {
 def find_solver(name: str) -> Solver:
     if name not in SOLVERS:
         known = ", ".join(SOLVERS)
-        raise RequestError(f"--solver '{name[:60]}' is not known: choose one of {known}.")
+        raise RequestError(f"⟦solver⟧ '{name[:60]}' is not known: choose one of {known}.")
     return SOLVERS[name]()
 
 
@@ -56,7 +56,7 @@ def parse_variant(text: str) -> tuple[Solver, dict[str, Any]]:
         key = key.strip().replace("-", "_")
         if not equals or key not in fields:
             raise RequestError(
-                f"'{change}' in --solvers '{text}' is not a setting of {name}: "
+                f"'{change}' in ⟦solvers⟧ '{text}' is not a setting of {name}: "
                 f"write key=value with one of {', '.join(sorted(fields))}."
             )
         values[key] = parse_value(solver.settings_class, key, value.strip())
