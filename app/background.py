@@ -18,17 +18,6 @@ DRAIN_MS: Final = 50
 IDLE, RUNNING, ENDING = "idle", "running", "ending"
 TABLE, STEP = "table", "step"  # slots of the mailbox, where only the newest one counts
 
-# The command line's words in the engine's sentences, and the page's own.
-ON_SCREEN: Final = (
-    ("name another folder with -o, or --overwrite it", "choose another folder or tick Begin again"),
-    (
-        "say --unit hu, mu, mu-cm or normalised",
-        "open it in the main window first, and take the open data as inputs",
-    ),
-    ("--prior", "the prior"),
-    ("--deidentify", "“Leave out all names”"),
-)
-
 
 @dataclass(frozen=True)
 class Begun:
@@ -66,13 +55,6 @@ class Table:
     headings: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     worded: frozenset[int] = frozenset()
-
-
-def on_screen(sentence: str, words: tuple[tuple[str, str], ...] = ON_SCREEN) -> str:
-    """The engine's sentence in the words of the page."""
-    for command_line, page in words:
-        sentence = sentence.replace(command_line, page)
-    return sentence
 
 
 Work = Callable[[Any, RunControl, Mailbox], Ended]
@@ -207,6 +189,6 @@ class BatchWorker:
         try:
             ended = self.work(request, control, self.mailbox)
         except Exception as error:  # a bug must reach the person, not die with the thread
-            sentence = on_screen(sentence_of(error))
-            ended = Ended("failed", Path(request.folder), (), sentence, details_of(error))
+            sentence, details = sentence_of(error), details_of(error)
+            ended = Ended("failed", Path(request.folder), (), sentence, details)
         self.mailbox.post(ended)

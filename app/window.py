@@ -19,6 +19,7 @@ from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
 from app.forms.choices import Choices, load_choices
 from app.forms.history import History
+from app.forms.labels import on_screen
 from app.menus import Menus
 from app.runs.bar import RunBar
 from app.runs.events import RunFailed, RunFinished
@@ -317,7 +318,7 @@ class MainWindow(QMainWindow):
     def _on_started(self, started: Any) -> None:
         log.info("%s started on %d slice(s).", started.label, len(started.slices))
         for warning in started.warnings:
-            self.messages.notice(warning)
+            self.messages.notice(on_screen(warning))
 
     @Slot(object)
     def _on_finished(self, ended: RunFinished) -> None:

@@ -23,7 +23,7 @@ from app.data.opened import (
 )
 from app.data.patient import patient_lines, window_of
 from app.forms.labels import text_of
-from engine.spec.errors import DescriptionNeeded, RequestError
+from engine.spec.errors import DescriptionNeeded, RequestError, Sentence
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset, Fact
@@ -60,7 +60,7 @@ def open_data(
     try:
         views, lines = _views_of(dataset), _lines_of(dataset)
     except RequestError as error:  # one bad slice: the others may be fine
-        warnings.append(str(error))
+        warnings.append(Sentence(error))
     series = _series_items(dataset, found, asked.dataset)
     return Opened(
         text=text,
@@ -299,7 +299,7 @@ def _kspace_noise(dataset: Dataset) -> str:
     try:
         problem = dataset.problem([dataset.count // 2], {}, IntensityMap("mr"), 0)
     except RequestError as error:
-        dataset.warn(str(error))
+        dataset.warn(Sentence(error))
         return "not known"
     sd = float(np.max(np.asarray(problem.noise_sigma)))
     return f"{sd:.2g}, {problem.noise_origin.split()[0]}" if sd > 0 else "not known"

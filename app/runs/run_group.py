@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from app.forms.labels import on_screen
 from app.runs.events import RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.gate import Gate
 from app.runs.snapshots import Snapshots
@@ -214,6 +215,6 @@ def failure(run_id: str, error: Exception, **outcome: Any) -> RunFailed:
     """An exception as one sentence a person can use, with the traceback as details."""
     known = told(error)
     expected = isinstance(known, DualscopeError)
-    sentence = str(known) if expected else unforeseen(error)
+    sentence = on_screen(known) if expected else unforeseen(error)
     details = "".join(traceback.format_exception(error))
     return RunFailed(run_id, sentence, details, expected, **outcome)

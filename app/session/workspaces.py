@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.forms.labels import on_screen
 from app.images.window_level import WindowLevel
 from app.runs.store import RunEntry
 from app.runs.table import DeleteRuns
@@ -170,7 +171,9 @@ class Workspaces(QObject):
             panel.form.cls.from_dict(workspace.acquisition)
             panel.set_values(workspace.acquisition)
         except (DualscopeError, TypeError, ValueError) as error:
-            self.window.messages.error(f"Some settings of the workspace cannot be used: {error}")
+            self.window.messages.error(
+                f"Some settings of the workspace cannot be used: {on_screen(error)}"
+            )
         for name, kind in (("prior", str), ("seed", int), ("device", str)):
             if isinstance(solver.get(name), kind):
                 left.solver.history.set(name, solver[name])
@@ -218,7 +221,7 @@ class Workspaces(QObject):
             try:
                 record = adopt(record, window.autosave)
             except DualscopeError as error:
-                window.messages.error(str(error))
+                window.messages.error(on_screen(error))
                 return
         job = run.job
         window.data.open(str(job["input"]), job.get("options") or {})

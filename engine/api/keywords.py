@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import builtins
 import difflib
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from typing import Any
 
 from engine.data.source import parse_slices
 from engine.spec.acquisition import CTAcquisition, MRIAcquisition, RestorationAcquisition
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import PYTHON, DualscopeError, RequestError, words
 from engine.spec.settings import Settings
 
 Slices = int | str | builtins.slice | None
@@ -24,8 +23,6 @@ SCANS: dict[str, tuple[type[Settings], ...]] = {
     "CT": (CTAcquisition, RestorationAcquisition),
     "MR": (MRIAcquisition, RestorationAcquisition),
 }
-# commands stay as they are typed; an option becomes the keyword of the same name
-FLAG = re.compile(r"'dualscope [^']*'|--([a-z][a-z0-9-]*)")
 
 
 @contextmanager
@@ -34,13 +31,13 @@ def in_keywords() -> Iterator[None]:
     try:
         yield
     except DualscopeError as error:
-        error.args = (keywords_in(str(error)), *error.args[1:])
+        error.args = (words(error, PYTHON), *error.args[1:])
         raise
 
 
 def keywords_in(sentence: str) -> str:
-    """``--cg-iterations`` as ``cg_iterations``."""
-    return FLAG.sub(lambda m: m[1].replace("-", "_") if m[1] else m[0], sentence)
+    """Settings as keywords: ``cg_iterations``."""
+    return words(sentence, PYTHON)
 
 
 def warn(sentence: str) -> None:

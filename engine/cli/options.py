@@ -32,10 +32,10 @@ from engine.spec.acquisition import (
     RestorationAcquisition,
     acquisition_of,
 )
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, option_name
 from engine.spec.input_options import InputOptions
 from engine.spec.job import Job
-from engine.spec.settings import Settings, option_name, parse_value, value_type
+from engine.spec.settings import Settings, parse_value, value_type
 
 PRESET_NAMES = (*PRESETS, *BUDGETS)
 SHARED = frozenset({"fine_grid", "noise"})  # options of CT and of MRI scans alike

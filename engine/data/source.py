@@ -141,6 +141,6 @@ def parse_slices(text: str | None, count: int) -> tuple[int, ...]:
             raise ValueError
     except ValueError:
         raise RequestError(
-            f"--slice '{text}' selects nothing: give N or A:B[:S] within 0..{count - 1}."
+            f"⟦slice⟧ '{text}' selects nothing: give N or A:B[:S] within 0..{count - 1}."
         ) from None
     return tuple(chosen)

@@ -58,16 +58,16 @@ def load_prior(name: str, modality: str, supervised: bool | None = False) -> Pri
     name = chosen_name(name, modality, supervised)
     prior = find_prior(name, modality)
     if prior.info.intensity.kind != KINDS[modality]:
-        raise RequestError(f"--prior {name} is not for {modality} images.")
+        raise RequestError(f"⟦prior⟧ {name} is not for {modality} images.")
     corrects = trained_scan(prior.info) is not None
     if corrects and supervised is False:
         raise RequestError(
             f"{name} was trained to correct FBP images, not to denoise: "
-            "use it with --solver supervised."
+            "use it with ⟦solver⟧ supervised."
         )
     if supervised and not corrects:
         raise RequestError(
-            f"{name} was trained to denoise, not to correct FBP images: --solver "
+            f"{name} was trained to denoise, not to correct FBP images: ⟦solver⟧ "
             "supervised needs a network from 'dualscope prior train --supervised'."
         )
     return prior
@@ -83,7 +83,7 @@ def _best(modality: str, supervised: bool) -> str:
     if not names:
         raise RequestError(
             "There is no supervised network in the box: train one with 'dualscope prior train "
-            "--supervised' and name it with --prior."
+            "--supervised' and name it with ⟦prior⟧."
         )
     return names[0]
 
@@ -107,7 +107,7 @@ def find_prior(name: str, modality: str) -> Prior:
         if name in plugins.registered("priors"):
             return _plugin(name)
         raise RequestError(
-            f"--prior '{name}' is neither a file nor one of {', '.join(list_priors(modality))}."
+            f"⟦prior⟧ '{name}' is neither a file nor one of {', '.join(list_priors(modality))}."
         )
     from engine.priors.safetensors_file import load_prior_file
 

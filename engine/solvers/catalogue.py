@@ -47,7 +47,7 @@ def find_solver(name: str) -> Solver:
     if name in added:
         return _plugin(name)()
     known = ", ".join([*SOLVERS, *added])
-    raise RequestError(f"--solver '{name[:60]}' is not known: choose one of {known}.")
+    raise RequestError(f"⟦solver⟧ '{name[:60]}' is not known: choose one of {known}.")
 
 
 def all_solvers() -> dict[str, type[Solver]]:
@@ -83,7 +83,7 @@ def parse_variant(text: str) -> tuple[Solver, dict[str, Any]]:
         key = key.strip().replace("-", "_")
         if not equals or key not in fields:
             raise RequestError(
-                f"'{change}' in --solvers '{text}' is not a setting of {name}: "
+                f"'{change}' in ⟦solvers⟧ '{text}' is not a setting of {name}: "
                 f"write key=value with one of {', '.join(sorted(fields))}."
             )
         values[key] = parse_value(solver.settings_class, key, value.strip())

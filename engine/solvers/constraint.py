@@ -48,7 +48,7 @@ def constraint_of(problem: Problem, positivity: bool, field_of_view: bool) -> Co
     if problem.modality == "CT":
         air = float(problem.intensity.to_normalised(torch.tensor(AIR_HU)))
     elif positivity:
-        raise RequestError("--positivity is for CT: an MR image has no lowest value.")
+        raise RequestError("⟦positivity⟧ is for CT: an MR image has no lowest value.")
     else:
         air = 0.0  # no signal
     support = problem.operator.support() if field_of_view else None

@@ -130,7 +130,7 @@ class DataStepSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rho is not None and self.rho_over_sigma2 is not None:
-            raise RequestError("Give --rho or --rho-over-sigma2, not both.")
+            raise RequestError("Give ⟦rho⟧ or ⟦rho_over_sigma2⟧, not both.")
 
     def follows_noise(self, problem: Problem) -> bool:
         """Whether the noise of the measurement is known and sets rho."""

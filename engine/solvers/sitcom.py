@@ -69,7 +69,7 @@ class SitcomSettings(ScheduleSettings):
         super().__post_init__()
         if self.nfe <= self.inner_steps:
             raise RequestError(
-                f"--nfe {self.nfe} is too few for --inner-steps {self.inner_steps}: "
+                f"⟦nfe⟧ {self.nfe} is too few for ⟦inner_steps⟧ {self.inner_steps}: "
                 f"one noise level takes {self.inner_steps + 1}."
             )
 

@@ -95,7 +95,7 @@ class ScheduleSettings(Settings):
         super().__post_init__()
         if self.sigma_min is not None and self.sigma_min > self.sigma_max:
             raise RequestError(
-                f"--sigma-min ({self.sigma_min:g}) must not exceed --sigma-max "
+                f"⟦sigma_min⟧ ({self.sigma_min:g}) must not exceed ⟦sigma_max⟧ "
                 f"({self.sigma_max:g})."
             )
 

@@ -353,7 +353,7 @@ class TV(Classical[TVSettings]):
         if settings.tv_method == "fista":
             if settings.positivity or settings.field_of_view:
                 raise RequestError(
-                    "--tv-method fista takes neither --positivity nor --field-of-view: admm does."
+                    "⟦tv_method⟧ fista takes neither ⟦positivity⟧ nor ⟦field_of_view⟧: admm does."
                 )
             strength = DEFAULT_STRENGTH if strength is None else strength
             return fista(problem, strength, settings.tv_inner, settings.iterations, resume)

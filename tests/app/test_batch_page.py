@@ -116,7 +116,7 @@ def test_other_settings_are_refused_in_the_pages_own_words(bench, page, tmp_path
     finish(page)
     (said,) = sentences(bench.window)
     assert "other settings" in said
-    assert said.endswith("choose another folder or tick Begin again.")
+    assert said.endswith("choose another folder (“Folder”), or begin again (“Begin again”).")
     assert page.status.text() == f"⚠ {said}"
     page.panel.again.setChecked(True)
     finish(page)

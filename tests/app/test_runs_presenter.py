@@ -164,7 +164,7 @@ def test_two_jobs_alternate_from_the_same_problem_and_equal_runs_made_alone(
     [
         ({"input": "/nowhere/at-all.npy"}, "at-all.npy"),
         ({"solver": "magic"}, "magic"),
-        ({"settings": {"nfe": -1}}, "--nfe"),
+        ({"settings": {"nfe": -1}}, "“NFE (denoiser calls)”"),
     ],
 )
 def test_a_wrong_request_becomes_one_sentence(qtbot, presenter, phantom_file, change, words):

@@ -18,12 +18,7 @@ SIGNS: Final = {
     "left out": "–",
 }
 STATUS_COLUMN: Final = 1
-# The command line's words in the engine's sentences about an input, and the page's own.
-ON_SCREEN: Final = (
-    ("say --unit hu, mu, mu-cm or normalised", "choose it under “Arrays in”"),
-    ("--solver ", ""),
-    ("--prior", "the prior"),
-)
+OWN_LABELS: Final = {"unit": "Arrays in"}  # of settings that have another field elsewhere
 
 
 @dataclass(frozen=True)

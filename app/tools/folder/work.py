@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.background import STEP, TABLE, Ended, Step, on_screen
+from app.background import STEP, TABLE, Ended, Step
+from app.forms.labels import on_screen
 from app.runs.mailbox import Mailbox
-from app.tools.folder.model import ON_SCREEN, SIGNS, STATUS_COLUMN, FolderAsk, FolderTable
+from app.tools.folder.model import OWN_LABELS, SIGNS, STATUS_COLUMN, FolderAsk, FolderTable
 from engine.spec.control import RunControl
 from engine.spec.job import Job
 from engine.workflows.folder.request import SETTLE_SECONDS, FolderRequest
@@ -48,7 +49,7 @@ def table_of(runner: FolderRunner) -> FolderTable:
     for row in runner.rows:
         line = list(cells(row))
         line[STATUS_COLUMN] = f"{SIGNS[row.status]} {row.status}"
-        line[-1] = on_screen(row.error, ON_SCREEN)
+        line[-1] = on_screen(row.error, OWN_LABELS)
         rows.append(tuple(line))
     return FolderTable(
         tuple(HEADINGS.values()),

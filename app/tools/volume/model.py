@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.background import Table
+from app.forms.labels import on_screen
 from engine.files.folders import state_folder
 from engine.spec.errors import RequestError
 from engine.workflows.cluster.compute_targets import ClusterAddress, LocalWorkers
@@ -29,18 +30,6 @@ WORKER_WORDS: Final = {
     "refused": "✖ refused",
     "lost": "✖ lost",
 }
-# The command line's words in the engine's sentences, and the page's own.
-ON_SCREEN: Final = (
-    ("name another folder", "choose another folder"),
-    ("name an empty folder", "choose an empty folder"),
-    ("--couple-z", "“Couple neighbouring slices”"),
-    ("--workers", "The number of processes"),
-    ("--tls-ca", "TLS authority"),
-    ("--tls-cert", "TLS certificate"),
-    ("--tls-key", "TLS key"),
-    ("--solver ", ""),
-    ("--prior", "the prior"),
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,7 @@ class Place:
         try:
             self.where()
         except RequestError as error:
-            return str(error)
+            return on_screen(error)
         return ""
 
     @property

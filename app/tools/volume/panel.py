@@ -27,7 +27,6 @@ from app.section import plain_tip
 from app.tools.volume.model import (
     CLUSTER,
     HERE,
-    ON_SCREEN,
     PROCESSES,
     Now,
     Place,
@@ -90,10 +89,7 @@ class VolumePanel(QWidget):
         first, last = self.slices.first.value(), self.slices.last.value()
         if self._now.count < 2 or (self.slices.box.currentData() == RANGE and first == last):
             return "A volume has more than one slice: open a series, or choose a wider range."
-        fault = self.place.value().fault()
-        for command_line, page in ON_SCREEN:
-            fault = fault.replace(command_line, page)
-        return fault
+        return self.place.value().fault()
 
     @Slot()
     def refresh(self) -> None:

@@ -10,12 +10,12 @@ from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from app.background import STEP, TABLE, Begun, Ended, Step, Table, on_screen
+from app.background import STEP, TABLE, Begun, Ended, Step, Table
 from app.export.exporting import Cancelled
+from app.forms.labels import on_screen
 from app.runs.mailbox import Mailbox
 from app.tools.volume.model import (
     COMPUTING,
-    ON_SCREEN,
     STORED,
     WAITING,
     WORKER_WORDS,
@@ -23,7 +23,7 @@ from app.tools.volume.model import (
     VolumeTable,
 )
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError
+from engine.spec.errors import DualscopeError, marked
 from engine.spec.job import Job
 from engine.workflows.cluster.compute_targets import LocalWorkers
 from engine.workflows.volume import reconstruct
@@ -45,13 +45,6 @@ MEASURING = "All slices are stored; measuring along the three axes …"
 
 def run_volume(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope reconstruct --volume`` does it: what an earlier start has stored is kept."""
-    try:
-        return _run(asked, control, mailbox)
-    except DualscopeError as error:
-        raise DualscopeError(on_screen(str(error), ON_SCREEN)) from error
-
-
-def _run(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
     path, where, job = Path(asked.folder).absolute(), asked.place.where(), Job(**asked.job)
     opened = Workbench(job)
     stored = stored_plan(path)
@@ -62,7 +55,7 @@ def _run(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
         return Ended("cancelled", path)
     with VolumeFolder.create(path, plan) as folder:
         warnings = bench.prepared(plan.numbers[:1]).warnings
-        mailbox.post(Begun(len(plan.numbers), len(folder.stored), tuple(warnings)))
+        mailbox.post(Begun(len(plan.numbers), len(folder.stored), tuple(map(on_screen, warnings))))
         if where is None:
             run = VolumeRun(folder, bench, control)
         else:
@@ -74,7 +67,7 @@ def _run(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
             for event in run:
                 report.take(event)
         except DualscopeError as error:
-            raise DualscopeError(f"{error} {_kept(folder)}") from error
+            raise DualscopeError(f"{marked(error)} {_kept(folder)}") from error
         report.tell()
         if run.status != "done":
             return Ended("cancelled", path, sentence=f"Stopped: {_kept(folder)}")

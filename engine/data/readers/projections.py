@@ -17,7 +17,7 @@ from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmis
 from engine.data.sinogram.rotation_centre import estimate_offset
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
 from engine.physics.noise_estimate import Detector, photon_transfer
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, marked
 from engine.spec.input_options import InputOptions
 
 
@@ -91,7 +91,7 @@ def open_projections(
         stack.flat_frames is not None and stack.flat_frames.size > 0
     )
     if unit not in ("counts", "transmission", "line-integral"):
-        raise RequestError(f"{path.name}: --unit {unit} is not a unit of projections.")
+        raise RequestError(f"{path.name}: ⟦unit⟧ {unit} is not a unit of projections.")
     told_flat = described.options.scan_air is not None or described.flat is not None
     missing = ("scan_air",) if unit == "counts" and not has_flat and not told_flat else ()
     try:
@@ -137,21 +137,21 @@ def with_centre(
             f"The rotation centre is not in the file, and views over {span:.0f} degrees do not "
             "tell it: the middle of the detector is assumed."
         )
-        dataset.check("centre", "doubtful", sentence, "give --scan-offset-mm, if it is known")
+        dataset.check("centre", "doubtful", sentence, "give ⟦scan_offset_mm⟧, if it is known")
         dataset.warn(sentence)
         return dataset
     try:
         middle = dataset.count // 2
         found = estimate_offset(dataset.read(middle), dataset.geometry)
     except RequestError as error:
-        dataset.warn(f"The rotation centre could not be estimated and is assumed: {error}")
+        dataset.warn(f"The rotation centre could not be estimated and is assumed: {marked(error)}")
         return dataset
     used = found.mm - dataset.layout.trim_mm
     offset_mm = -used if dataset.layout.flip else used
     dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
     note = (
         f"The rotation centre is not in the file; slice {middle} fits best with a detector offset "
-        f"of {used:.4g} mm (--scan-offset-mm changes it), which leaves "
+        f"of {used:.4g} mm (⟦scan_offset_mm⟧ changes it), which leaves "
         f"{100 * found.residual:.1f} % of the data unexplained."
     )
     if found.at_edge:
@@ -161,7 +161,7 @@ def with_centre(
         "centre",
         "doubtful" if doubtful else "corrected",
         note,
-        "give --scan-offset-mm, if it is known" if doubtful else "",
+        "give ⟦scan_offset_mm⟧, if it is known" if doubtful else "",
     )
     dataset.warn(note)
     return dataset

@@ -44,9 +44,8 @@ from engine.physics.units import (
     normalise_line_integrals,
 )
 from engine.spec.acquisition import CTAcquisition
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence
 from engine.spec.input_options import InputOptions, give
-from engine.spec.settings import option_name
 
 __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
@@ -157,7 +156,7 @@ class SinogramDataset(Dataset):
         for name in acquisition:
             if name not in HONOURED:
                 raise RequestError(
-                    f"{option_name(name)} describes a simulated scan, and {self.description} "
+                    f"⟦{name}⟧ describes a simulated scan, and {self.description} "
                     "was measured: leave it out."
                 )
         kept = select_views(
@@ -226,12 +225,12 @@ class SinogramDataset(Dataset):
         if asked.noise == "none":
             return noise
         if sentence := noise.disagreement():
-            fix = "give --photons, if you know it, or look at the chi-square of the result"
+            fix = "give ⟦photons⟧, if you know it, or look at the chi-square of the result"
             self.check("noise", "doubtful", sentence, fix)
         if not noise.known:
             self.warn(
                 "The noise of this scan is not known, for there are too few rays to estimate it: "
-                "give --photons or --gaussian-noise, or the methods take it for noise-free."
+                "give ⟦photons⟧ or ⟦gaussian_noise⟧, or the methods take it for noise-free."
             )
         return noise
 
@@ -292,7 +291,7 @@ class SinogramDataset(Dataset):
             lines, _ = self._corrected(rows, number)
         except RequestError as error:
             fix = "" if self.repair.bad_pixels else give({"scan_bad_pixels": True})
-            self.check("values", "doubtful", str(error), fix)  # other slices may be fine
+            self.check("values", "doubtful", Sentence(error), fix)  # other slices may be fine
             return
         self._take_checks(rows, lines)
 
@@ -356,8 +355,8 @@ def _settle_water(dataset: SinogramDataset, described: Described, file_kev: floa
     else:
         origin = "assumed, as at about 70 keV"
         dataset.warn(
-            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give --mu-water or "
-            "--energy-kev for another energy."
+            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give ⟦mu_water⟧ or "
+            "⟦energy_kev⟧ for another energy."
         )
     dataset.add_fact("attenuation of water", f"{dataset.mu_water:.4g} / mm", origin)
 

@@ -43,7 +43,7 @@ class LocalWorkers:
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_WORKERS:
-            raise RequestError(f"--workers must be from 1 to {MOST_WORKERS}, not {self.count}.")
+            raise RequestError(f"⟦workers⟧ must be from 1 to {MOST_WORKERS}, not {self.count}.")
 
     @property
     def threads(self) -> int:
@@ -72,9 +72,9 @@ class ClusterAddress:
             if path is None:
                 continue
             if parts.scheme != "tls":
-                raise RequestError(f"--tls-{name} is for an address that begins with tls://.")
+                raise RequestError(f"⟦tls_{name}⟧ is for an address that begins with tls://.")
             if not path.is_file():
-                raise RequestError(f"--tls-{name}: there is no file {path}.")
+                raise RequestError(f"⟦tls_{name}⟧: there is no file {path}.")
 
     @property
     def host(self) -> str:

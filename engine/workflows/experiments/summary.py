@@ -16,7 +16,7 @@ from engine.solvers.catalogue import find_solver
 from engine.solvers.diagnostics import Stopwatch
 from engine.solvers.solver import ScheduleSettings
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, Sentence
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.measure import Tick
 from engine.workflows.experiments.paper import RUNTIME
@@ -208,7 +208,7 @@ class Lane:
             with clock("total"), torch.no_grad():
                 seconds = next(self.steps).seconds
         except DualscopeError as error:
-            self.message = str(error)
+            self.message = Sentence(error)
             return None
         parts = {name: seconds.get(name, 0.0) for name in STEPS}
         total = clock.seconds["total"]
@@ -235,7 +235,7 @@ def side_by_side(prepared: list[Prepared], control: RunControl, tick: Tick) -> l
     lanes = [Lane(each) for each in prepared]
     rounds = min(ROUNDS, min(lane.levels for lane in lanes) - 2)
     if rounds < 1:
-        raise RequestError("--nfe is too small: every method must have three iterations or more.")
+        raise RequestError("⟦nfe⟧ is too small: every method must have three iterations or more.")
     turns = rounds + 2
     for turn in range(turns):
         # there and back: what one method leaves in the caches favours none of its neighbours

@@ -136,7 +136,9 @@ def test_files_are_named_as_they_are_and_the_reasons_are_in_the_pages_words(page
     save_slice(tmp_path / "in" / "<b>bold<" / "i>.npy")
     finish(page)
     row = column(page, "input").index("<b>bold</i>.npy")
-    assert column(page, "why not")[row].endswith("has no unit: choose it under “Arrays in”.")
+    assert column(page, "why not")[row].endswith(
+        "has no unit: say “Arrays in” hu, mu, mu-cm or normalised."
+    )
     tip = page.model.data(page.model.index(row, 0), Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;" in tip, "a file's name was taken for markup"
     assert page.status.textFormat() == Qt.TextFormat.PlainText

@@ -56,9 +56,9 @@ def open_fastmri(path: Path, options: InputOptions) -> KspaceDataset:
     for name in sorted(names & {"reconstruction_rss", "reconstruction_esc"}):
         dataset.add_fact(name, "present; not used", "the file")
     if encoding is None:
-        dataset.warnings.append(
+        dataset.warn(
             "The file has no header: its field of view and readout oversampling are unknown; "
-            "--size N keeps the middle N rows."
+            "⟦size⟧ N keeps the middle N rows."
         )
     return dataset
 

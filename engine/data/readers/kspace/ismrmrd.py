@@ -185,7 +185,7 @@ def _chosen_group(file: h5py.File, path: Path, options: InputOptions) -> tuple[s
         if wanted not in names:
             known = ", ".join(names[:8]) or "none"
             raise RequestError(
-                f"{path}: --dataset '{options.dataset}' is no measurement in it ({known})."
+                f"{path}: ⟦dataset⟧ '{options.dataset}' is no measurement in it ({known})."
             )
         return wanted, [wanted]
     if not names:
