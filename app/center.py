@@ -89,7 +89,7 @@ class ViewBar(QWidget):
         self.setAccessibleName("Image tools")
         self.grid, self.link = grid, grid.link
         self.tools = self._tools()
-        self.window_box = WindowBox(self.link.window_model)
+        self.window_box = WindowBox(self.link.window_model, grid.image)
         self.plane_button = QToolButton()
         self.plane_button.setText("Planes")
         self.plane_button.setProperty("switch", True)
@@ -183,9 +183,6 @@ class ViewBar(QWidget):
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "tools"):
             for tool, button in self.tools.items():
                 button.setIcon(tool_icon(tool, self.palette()))
-
-    def set_modality(self, modality: str) -> None:
-        self.window_box.set_modality(modality)
 
     # -- tools, planes, comparison ----------------------------------------------------------
 

@@ -222,7 +222,6 @@ class MainWindow(QMainWindow):
     def _on_opened(self, data: Any) -> None:
         self.setWindowTitle(f"{data.screen_name} - Dualscope")
         log.info("Opened: %s.", data.name)
-        self.center.bar.set_modality(data.modality)
         self.center.scrubber.set_run(None)
         self.right.table.note.set_run(None)
         self.panes.set_data(data, data.middle)

@@ -86,6 +86,7 @@ class Opened:
     checks: tuple[Check, ...] = field(default=(), repr=False)  # when it was opened
     patient: tuple[str, ...] = field(default=(), repr=False)
     window: tuple[float, float] | None = None  # centre and width, when the file says them
+    reading_step: int = 1  # from a slice to the next InstanceNumber; slices lie by their place
     series: tuple[SeriesItem, ...] = field(default=(), repr=False)
     views: MeasuredViews | None = None
     lines: MeasuredLines | None = None

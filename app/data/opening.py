@@ -78,6 +78,7 @@ def open_data(
         checks=tuple(dataset.checks),
         patient=patient_lines(header),
         window=window_of(header) if dataset.kind == "image" else None,
+        reading_step=_reading_step(dataset),
         series=series,
         views=views,
         lines=lines,
@@ -244,6 +245,18 @@ def _header(dataset: Dataset) -> Any:
         return dataset.headers(dataset.count // 2)
     except RequestError:
         return None
+
+
+def _reading_step(dataset: Dataset) -> int:
+    """-1 where InstanceNumber, in whose order readers scroll, falls from slice to slice."""
+    if dataset.headers is None or dataset.count < 2:
+        return 1
+    try:
+        ends = [dataset.headers(number).get("InstanceNumber") for number in (0, dataset.count - 1)]
+        first, last = (int(number) for number in ends)
+    except (RequestError, TypeError, ValueError):
+        return 1
+    return -1 if first > last else 1
 
 
 def _views_of(dataset: Dataset) -> MeasuredViews | None:

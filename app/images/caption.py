@@ -134,8 +134,7 @@ class Annotations:
         self,
         link: LinkedView,
         modality: str,
-        window_text: str,
-        readout: str,
+        bottom_left: tuple[str, ...],
         bar: ColourBar | None,
     ) -> OverlayText:
         state = link.state
@@ -143,7 +142,7 @@ class Annotations:
         return OverlayText(
             top_left=masked if self.patient_masked else self.patient,
             top_right=(*self.run_lines, "RESEARCH") if self.run_lines else (),
-            bottom_left=(readout, window_text, text.zoom_text(state.zoom, state.orientation)),
+            bottom_left=bottom_left,
             bottom_right=self._bottom_right(link, modality),
             letters=edge_letters(self.placement, state.orientation),
             bar=bar,

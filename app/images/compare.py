@@ -15,9 +15,10 @@ from app.images.mouse import Drag
 from app.images.pane import ImagePane
 from app.images.text import unit_of, value_text
 from app.images.view import PaneView, pixel_at
-from app.images.window_level import TAIL, WindowLevel, WindowModel
+from app.images.window_level import WindowLevel, WindowModel
 
 FLICKER_MS: Final = 500  # twice a second
+TAIL: Final = 0.001  # of the differences: few are large, and those are what is looked for
 DIFFERENCE_HU: Final = 200.0  # fixed, so that two difference maps can be compared
 DIVIDER_STEP: Final = 0.05
 
@@ -25,10 +26,10 @@ DIVIDER_STEP: Final = 0.05
 class SymmetricWindow(WindowModel):
     """A window about zero: what a difference is seen through."""
 
-    def set(self, window: WindowLevel) -> None:
+    def set(self, window: WindowLevel, name: str = "") -> None:
         low, high = window.levels
         half = (high - low) / 2
-        super().set(WindowLevel.from_range(-half, half, window.invert))
+        super().set(WindowLevel.from_range(-half, half, window.invert), name)
 
     def reset(self, modality: str, image: np.ndarray) -> None:
         if modality == "CT":

@@ -133,6 +133,9 @@ class LinkedView(QObject):
         self.slice_count = 1
         self.cursor: Point | None = None
         self.tool = Tool.WINDOW
+        self.smooth = True  # between pixels; else each is a sharp square
+        self.reading_step = 1  # towards the next InstanceNumber; slices are kept by their place
+        self.spacing_known = True  # else a mm stands for a pixel, and none is written
         self._fields: dict[int, tuple[float, float]] = {}
 
     @property
@@ -220,7 +223,25 @@ class LinkedView(QObject):
             self.slice_changed.emit(number)
 
     def step_slice(self, steps: int) -> None:
-        self.set_slice(self.state.slice + steps)
+        """Onwards in the order of InstanceNumber, as the wheel of every viewer goes."""
+        self.set_slice(self.state.slice + steps * self.reading_step)
+
+    def to_end(self, last: bool) -> None:
+        """The first or the last slice in that order."""
+        self.set_slice(self.slice_count - 1 if last == (self.reading_step > 0) else 0)
+
+    def set_source(self, reading_step: int, spacing_known: bool) -> None:
+        """What the open data say of the order of their slices and of the size of a pixel."""
+        self.reading_step, self.spacing_known = reading_step, spacing_known
+        self.view_changed.emit()
+
+    def set_smooth(self, smooth: bool) -> None:
+        if smooth != self.smooth:
+            self.smooth = smooth
+            self.view_changed.emit()
+
+    def toggle_smooth(self) -> None:
+        self.set_smooth(not self.smooth)
 
     def set_crosshair(self, position: Point | None) -> None:
         if position != self.state.crosshair:

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+import numpy as np
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QWidget
 
 from app.images.compare import BlendPane, ComparePane, DifferencePane
 from app.images.display import LinkedView, Tool
@@ -56,6 +57,10 @@ class PaneGrid(QWidget):
         self._empty.setAccessibleName("No images")
         self.inspector = Inspector(self.link, self.image_panes, self)
         self._arrange()
+        for digit in "0123456789":  # wherever the focus is, but in a field that is written in
+            shortcut = QShortcut(QKeySequence(digit), self)
+            shortcut.setAutoRepeat(False)
+            shortcut.activated.connect(partial(self._press, Qt.Key(ord(digit))))
 
     # -- panes ------------------------------------------------------------------------------
 
@@ -259,6 +264,38 @@ class PaneGrid(QWidget):
 
     def _toggle(self, mode: CompareMode) -> None:
         self.set_compare(CompareMode.NONE if self.mode is mode else mode)
+
+    # -- keys -------------------------------------------------------------------------------
+
+    def pointed(self) -> ImagePane | None:
+        """The image under the pointer, else the one with the focus, else the first."""
+        panes = [pane for pane in self._all() if pane.isVisible()]
+        found = [pane for pane in panes if pane.underMouse()]
+        found += [pane for pane in panes if pane.hasFocus()]
+        return next(iter(found + panes), None)
+
+    def image(self) -> np.ndarray | None:
+        """What a window's range is taken from."""
+        pane = self.pointed()
+        return pane.image if pane is not None else None
+
+    def _press(self, key: Qt.Key) -> bool:
+        pane = self.pointed()
+        return pane is not None and pane.keys.press(key, Qt.KeyboardModifier.NoModifier)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.window().installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A key that nobody had a use for, since the focus is not on an image."""
+        if event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            pane = self.pointed()
+            inside = pane is not None and pane.isAncestorOf(QApplication.focusWidget() or self)
+            free = pane is not None and not pane.hasFocus() and not inside
+            if pane is not None and free and pane.keys.press(event.key(), event.modifiers()):
+                return True
+        return super().eventFilter(watched, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Keys that the focused pane did not want."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+import numpy as np
 from PySide6.QtCore import Qt
 
 from app.images.display import LinkedView
-from app.images.window_level import PRESETS, WindowLevel, WindowModel
+from app.images.window_level import AUTO, MR_RANGES, PRESETS, WindowLevel, WindowModel
 
 
 class Help(NamedTuple):
@@ -21,14 +22,18 @@ KEY_HELP: Final[tuple[Help, ...]] = (
         Help(str(number), f"Window: {preset.name} ({preset.centre:g}/{preset.width:g} HU)")
         for number, preset in enumerate(PRESETS[:9], 1)
     ),
-    Help("0", "Window: range of this image"),
+    Help("1 / 2 / 3", "Window of MR: auto 1–99 %, full range, brain"),
+    Help("0", "Window: range of this image without its tails"),
+    Help("W", "Window: back to that of the file"),
     Help("+ / -", "Zoom in, zoom out"),
     Help("=", "Fit the image into the pane"),
+    Help("A", "Actual size: one pixel of the screen for one of the image"),
+    Help("P", "Sharp pixels, or smooth between them"),
     Help("Space", "Reset zoom, position, turn and crosshair"),
     Help("I", "Invert black and white"),
     Help("R / L", "Turn clockwise, counter-clockwise"),
     Help("H / V", "Mirror left-right, top-bottom"),
-    Help("Up / Down", "Previous, next slice"),
+    Help("Up / Down", "Previous, next slice in the order of InstanceNumber"),
     Help("Home / End", "First, last slice"),
     Help("F / Shift+F", "Flicker A and B: by hand, twice a second"),
     Help("D", "Difference of A and B"),
@@ -37,10 +42,10 @@ KEY_HELP: Final[tuple[Help, ...]] = (
     Help("Esc", "Leave the comparison or the measuring tool; hide the crosshair"),
 )
 MOUSE_HELP: Final[tuple[Help, ...]] = (
-    Help("Left drag", "Window: right widens, down lowers the centre"),
+    Help("Left drag", "Window: up brightens, down darkens, right widens"),
     Help("Middle drag", "Move the image"),
     Help("Right drag", "Zoom: down enlarges"),
-    Help("Wheel", "Slices"),
+    Help("Wheel", "Slices: towards you goes on"),
     Help("Ctrl+Wheel", "Zoom at the pointer"),
     Help("Shift+Move", "Crosshair in every pane"),
     Help("Double-click", "One pane alone, and back"),
@@ -50,18 +55,32 @@ MOUSE_HELP: Final[tuple[Help, ...]] = (
 _Key = Qt.Key
 
 
-class KeyActions:
-    """Turns key presses into changes of the shared view; the pane supplies its auto window."""
+class Owner(Protocol):
+    """What the keys need of a pane."""
 
-    def __init__(
-        self, link: LinkedView, window_model: WindowModel, auto: Callable[[], WindowLevel | None]
-    ) -> None:
+    image: np.ndarray | None
+    modality: str
+
+    def auto_window(self) -> WindowLevel | None: ...
+
+    def reset_window(self) -> None: ...
+
+    def one_to_one(self) -> None: ...
+
+
+class KeyActions:
+    """Turns key presses into changes of the shared view; the pane supplies its own windows."""
+
+    def __init__(self, link: LinkedView, window_model: WindowModel, owner: Owner) -> None:
         self._link = link
         self._window = window_model
-        self._auto = auto
-        self.has_presets = True  # presets are in HU: none for MR and for differences
+        self._owner = owner
+        self.has_presets = True  # not of differences, nor of what is no image
         self._actions: dict[int, Callable[[], None]] = {
             _Key.Key_0: self._apply_auto,
+            _Key.Key_W: owner.reset_window,
+            _Key.Key_A: owner.one_to_one,
+            _Key.Key_P: link.toggle_smooth,
             _Key.Key_Plus: lambda: link.zoom_by(1),
             _Key.Key_Minus: lambda: link.zoom_by(-1),
             _Key.Key_Equal: link.fit,
@@ -73,8 +92,8 @@ class KeyActions:
             _Key.Key_V: link.flip_vertically,
             _Key.Key_Up: lambda: link.step_slice(-1),
             _Key.Key_Down: lambda: link.step_slice(1),
-            _Key.Key_Home: lambda: link.set_slice(0),
-            _Key.Key_End: lambda: link.set_slice(link.slice_count - 1),
+            _Key.Key_Home: lambda: link.to_end(False),
+            _Key.Key_End: lambda: link.to_end(True),
         }
 
     def press(self, key: int, modifiers: Qt.KeyboardModifier) -> bool:
@@ -95,14 +114,17 @@ class KeyActions:
         return action is not None
 
     def _apply_preset(self, number: int) -> None:
-        if self.has_presets:
+        is_ct = self._owner.modality == "CT"
+        if self.has_presets and is_ct:
             self._window.apply_preset(PRESETS[number])
+        elif self.has_presets and number < len(MR_RANGES):
+            self._window.choose(list(MR_RANGES)[number], self._owner.image)
         else:
             self._link.notice.emit(
-                "Window presets are in HU and this image is not; press 0 for its own range."
+                "This key's window is in HU and this image is not; press 0 for its own range."
             )
 
     def _apply_auto(self) -> None:
-        window = self._auto()
+        window = self._owner.auto_window()
         if window is not None:
-            self._window.set(window)
+            self._window.set(window, AUTO)

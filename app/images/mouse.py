@@ -1,6 +1,6 @@
 """What the mouse does to an image: the set that users of OHIF have in their hands.
 
-Left drag windows (or draws, with a measuring tool), middle pans, right zooms, the wheel turns
+Left drag windows (or what the tool says), middle pans, right zooms, the wheel turns
 slices, Ctrl+wheel zooms, Shift+move sets the crosshair. A drag is a function of where the mouse
 is now against where it was pressed, so no event that gets lost changes the result.
 """

@@ -64,7 +64,7 @@ class ImagePane(QWidget):
         layout.addWidget(self.view, 1)
         layout.addWidget(self.caption)
 
-        self.keys = KeyActions(self.link, self.window_model, self.auto_window)
+        self.keys = KeyActions(self.link, self.window_model, self)
         self.view.pressed.connect(self._take_focus)
         self.view.double_clicked.connect(self._on_double_click)
         self.view.resized.connect(self._on_resized)
@@ -110,7 +110,7 @@ class ImagePane(QWidget):
         item.setVisible(True)
         item.setImage(self._displayed(values, finite), autoLevels=False)
         if changed:
-            self.keys.has_presets = modality == "CT" and self.window_model is self.link.window_model
+            self.keys.has_presets = self.window_model is self.link.window_model
             self.view.place(item, pixel_mm)
             self.link.set_field(id(self), self.view.field_mm)
             self.view.apply_view()
@@ -194,6 +194,11 @@ class ImagePane(QWidget):
         if self.image is not None:
             self.window_model.reset(self.modality, self.image)
 
+    def one_to_one(self) -> None:
+        """As many pixels of the screen as the image has."""
+        if self.image is not None:
+            self.link.set_zoom(self.link.state.zoom / self.view.magnification())
+
     def lookup_table(self) -> np.ndarray:
         return colours.INVERTED if self.window_model.window.invert else colours.GREY
 
@@ -222,12 +227,18 @@ class ImagePane(QWidget):
             return
         self.overlay.set_text(
             self.annotations.compose(
-                self.link, self.modality, self.window_text(), self.readout(), self._bar()
+                self.link,
+                self.modality,
+                (self.readout(), self.window_text(), self.zoom_text()),
+                self._bar(),
             )
         )
 
     def window_text(self) -> str:
         return text.window_text(self.window_model.window, self.modality)
+
+    def zoom_text(self) -> str:
+        return text.zoom_text(self.view.magnification(), self.link.state)
 
     def _bar(self) -> ColourBar | None:
         if not self._bar_shown:
@@ -254,6 +265,14 @@ class ImagePane(QWidget):
 
     def _on_resized(self) -> None:
         self.overlay.setGeometry(self.view.viewport().rect())
+        self.refresh_overlay()  # the zoom is counted in pixels of the screen
+
+    def event(self, event: QEvent) -> bool:
+        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if override and not event.modifiers() and event.text().isdigit():
+            event.accept()  # the window's own digits are for when no image has the focus
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if not self.keys.press(event.key(), event.modifiers()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.images.display import Orientation
+from app.images.display import ViewState
 from app.images.window_level import WindowLevel
 
 MASKED = "***"
@@ -35,8 +35,12 @@ def window_text(window: WindowLevel, modality: str) -> str:
     return f"{low:.4g} to {high:.4g} rel.{inverted}"
 
 
-def zoom_text(zoom: float, orientation: Orientation) -> str:
-    words = [f"Zoom {100 * zoom:.0f} %"]
+def zoom_text(magnification: float, state: ViewState) -> str:
+    """Pixels of the screen for one of the image, and whether that is what fits the pane."""
+    orientation = state.orientation
+    words = [f"Zoom {100 * magnification:.0f} %"]
+    if state.zoom == 1:
+        words.append("fit")
     if orientation.degrees:
         words.append(f"{orientation.degrees}°")
     if orientation.mirrored:

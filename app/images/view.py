@@ -36,7 +36,6 @@ from app.images.measure import Line, Region, Shape
 from app.images.mouse import Drag, MouseActions
 from app.images.window_level import WindowModel
 
-PIXELS_SHOWN_FROM: Final = 4.0  # screen pixels per image pixel from which it is not smoothed
 _CROSSHAIR: Final = QColor("#56B4E9")
 _REGION: Final = QColor("#F0E442")
 _LINE: Final = QColor("#CC79A7")
@@ -109,6 +108,10 @@ class PaneView(pg.GraphicsView):
     def pixels_per_mm(self) -> float:
         return self.link.state.pixels_per_mm(self.pane_size, self.link.field)
 
+    def magnification(self) -> float:
+        """Pixels of the screen across one pixel of the image."""
+        return self.pixels_per_mm() * self.pixel_mm[1] * self.devicePixelRatioF()
+
     def to_mm(self, position: QPointF) -> tuple[float, float]:
         point = self.mm_to_screen().inverted()[0].map(position)
         return point.x(), point.y()
@@ -128,8 +131,9 @@ class PaneView(pg.GraphicsView):
 
     def apply_view(self) -> None:
         self.canvas.setTransform(self.mm_to_screen())
-        fine = self.pixels_per_mm() * min(self.pixel_mm) < PIXELS_SHOWN_FROM
-        self.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, fine)
+        # a reduced image is always smoothed: else it would lose whole rows
+        smooth = self.link.smooth or self.magnification() < 1
+        self.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
         self._show_crosshair()
 
     # -- markers ----------------------------------------------------------------------------

@@ -9,7 +9,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from app.images.pane import ImagePane
-from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, PRESETS, WindowLevel, WindowModel
+from app.images.window_level import (
+    AUTO,
+    BRAIN,
+    BY_HAND,
+    DEFAULT_CT,
+    DRAG_PIXELS,
+    FULL,
+    MR_RANGES,
+    OF_FILE,
+    PRESETS,
+    WindowBox,
+    WindowLevel,
+    WindowModel,
+)
 from engine.export.outputs import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (
@@ -71,12 +84,25 @@ def test_the_narrowest_window_still_has_two_ends():
         assert low < high
 
 
-def test_the_automatic_window_ignores_a_thousandth_at_either_end():
+def test_the_automatic_window_ignores_a_hundredth_at_either_end_and_the_full_one_nothing():
     image = np.linspace(0, 1, 100_001, dtype=np.float32).reshape(1, -1)
-    image[0, :5], image[0, -5:] = -1e6, np.nan
+    image[0, :5], image[0, -5:] = -10, np.nan
     low, high = WindowLevel.auto(image).levels
-    assert low == pytest.approx(0.001, abs=1e-4)
-    assert high == pytest.approx(0.999, abs=1e-4)
+    assert low == pytest.approx(0.01, abs=1e-4)
+    assert high == pytest.approx(0.99, abs=1e-4)
+    low, high = WindowLevel.full(image).levels
+    assert (low, high) == pytest.approx((-10, 1), abs=1e-4)
+
+
+def test_the_brain_window_does_not_see_the_bright_scalp():
+    rows, columns = np.mgrid[-1 : 1 : 128 * 1j, -1 : 1 : 128 * 1j]
+    radius = np.hypot(rows, columns)
+    image = np.where(radius < 0.6, 100 + 20 * columns, 0) + 900 * ((radius > 0.7) & (radius < 0.8))
+    low, high = WindowLevel.brain(image.astype(np.float32)).levels
+    assert 80 <= low < 100 < high <= 120
+    assert WindowLevel.full(image).levels[1] == pytest.approx(900)
+    empty = np.zeros((4, 4), np.float32)
+    assert WindowLevel.brain(empty) == WindowLevel.auto(empty)
 
 
 def test_left_drag_to_the_right_widens_and_leaves_the_middle(pane):
@@ -87,14 +113,17 @@ def test_left_drag_to_the_right_widens_and_leaves_the_middle(pane):
     assert sum(after.levels) == pytest.approx(sum(before.levels))
 
 
-def test_left_drag_down_lowers_the_centre_and_up_raises_it(pane):
+def test_left_drag_up_brightens_and_down_darkens_as_in_ohif_and_weasis(pane):
+    pane.set_image(np.zeros((60, 80), np.float32))
     before = pane.link.window
-    drag(pane, LEFT, 0, 50)
-    lowered = pane.link.window
-    assert lowered.centre == pytest.approx(before.centre - 50 / DRAG_PIXELS * span(before))
-    assert span(lowered) == pytest.approx(span(before))
-    drag(pane, LEFT, 0, -50)
-    assert pane.link.window.centre == pytest.approx(before.centre)
+    brightness = [pane.snapshot().pixelColor(200, 200).lightness()]
+    for distance in (-50, 100):
+        drag(pane, LEFT, 0, distance)
+        brightness.append(pane.snapshot().pixelColor(200, 200).lightness())
+    assert brightness[1] > brightness[0] > brightness[2]
+    darkened = pane.link.window
+    assert darkened.centre == pytest.approx(before.centre + 50 / DRAG_PIXELS * span(before))
+    assert span(darkened) == pytest.approx(span(before))
 
 
 def test_left_drag_far_to_the_left_keeps_a_window(pane):
@@ -135,10 +164,36 @@ def test_zero_is_the_range_of_the_image_and_ctrl_double_click_the_default(pane):
     assert pane.link.window == DEFAULT_CT
 
 
-def test_ctrl_double_click_returns_to_the_window_of_the_file(pane):
+def test_ctrl_double_click_and_w_return_to_the_window_of_the_file(pane):
     pane.window_model.set_default(WindowLevel(77, 333))
     QTest.mouseDClick(pane.view.viewport(), LEFT, CTRL, QPoint(100, 100))
     assert pane.link.window == WindowLevel(77, 333)
+    QTest.keyClick(pane, "0")
+    assert pane.link.window != WindowLevel(77, 333)
+    QTest.keyClick(pane, "w")
+    assert pane.link.window == WindowLevel(77, 333)
+
+
+def test_the_box_offers_the_window_of_the_file_the_ranges_and_says_what_was_set_by_hand(
+    pane, qtbot
+):
+    box = WindowBox(pane.window_model, lambda: pane.image)
+    qtbot.addWidget(box)
+    assert box.findData(OF_FILE) < 0
+    pane.window_model.set_default(WindowLevel(77, 333))
+    assert box.itemText(0) == f"{OF_FILE}  77/333"
+    box.activated.emit(0)
+    assert (box.currentData(), pane.link.window) == (OF_FILE, WindowLevel(77, 333))
+    drag(pane, LEFT, 30, 30)
+    assert box.currentData() == BY_HAND
+    for name, window in (
+        (AUTO, WindowLevel.auto(pane.image)),
+        (FULL, WindowLevel.full(pane.image)),
+        ("Liver", WindowLevel(30, 150)),
+    ):
+        box.activated.emit(box.findData(name))
+        assert (box.currentData(), pane.link.window) == (name, window)
+    assert [box.itemData(row) for row in range(box.count())].count(BY_HAND) == 1
 
 
 def test_i_inverts_what_is_seen_and_keeps_the_preset(pane):
@@ -151,15 +206,21 @@ def test_i_inverts_what_is_seen_and_keeps_the_preset(pane):
     assert pane.link.window.invert
 
 
-def test_mr_starts_with_its_own_range_and_has_no_presets(qtbot):
+def test_mr_starts_with_its_own_range_and_has_ranges_of_its_own_but_no_hu(qtbot):
     pane = ImagePane()
-    qtbot.addWidget(pane)
+    box = WindowBox(pane.window_model, lambda: pane.image)
+    for widget in (pane, box):
+        qtbot.addWidget(widget)
     image = np.random.default_rng(0).random((20, 20)).astype(np.float32)
     pane.set_image(image, modality="MR")
+    assert pane.link.window == WindowLevel.auto(image)
+    assert [box.itemData(row) for row in range(box.count())] == [AUTO, FULL, BRAIN, BY_HAND]
+    for key, name in (("2", FULL), ("3", BRAIN), ("1", AUTO)):
+        QTest.keyClick(pane, key)
+        assert (box.currentData(), pane.link.window) == (name, MR_RANGES[name](image, False))
     window = pane.link.window
-    assert window == WindowLevel.auto(image)
     with qtbot.waitSignal(pane.link.notice):
-        QTest.keyClick(pane, "3")
+        QTest.keyClick(pane, "4")
     assert pane.link.window == window
 
 
@@ -201,6 +262,53 @@ def test_the_wheel_turns_slices_and_stops_at_the_ends(pane):
     assert pane.link.state.slice == 4
     wheel(pane, 1)
     assert pane.link.state.slice == 3
+
+
+def test_the_wheel_goes_on_in_the_order_of_instance_number(pane):
+    pane.link.set_slice_count(5)
+    pane.link.set_source(-1, True)  # the head is the first image and the last place
+    QTest.keyClick(pane, Qt.Key.Key_Home)
+    assert pane.link.state.slice == 4
+    wheel(pane, -1)
+    assert pane.link.state.slice == 3
+    QTest.keyClick(pane, Qt.Key.Key_Down)
+    assert pane.link.state.slice == 2
+    QTest.keyClick(pane, Qt.Key.Key_End)
+    assert pane.link.state.slice == 0
+
+
+def test_zoom_is_told_in_pixels_of_the_screen_for_one_of_the_image(pane):
+    pane.set_image(picture(60, 80), (0.7, 0.7))
+    width, height = pane.view.pane_size
+    fit = 0.98 * min(width / 80, height / 60)
+    assert f"Zoom {100 * fit:.0f} % fit" in pane.overlay.text.bottom_left
+    QTest.keyClick(pane, "a")
+    assert "Zoom 100 %" in pane.overlay.text.bottom_left
+    drawn = pane.view.image_item.mapRectToScene(pane.view.image_item.boundingRect())
+    assert (drawn.width(), drawn.height()) == pytest.approx((80, 60))
+    QTest.keyClick(pane, "=")
+    assert f"Zoom {100 * fit:.0f} % fit" in pane.overlay.text.bottom_left
+    pane.resize(202, 230)
+    QApplication.processEvents()
+    assert f"Zoom {100 * fit:.0f} % fit" not in pane.overlay.text.bottom_left
+
+
+def test_pixels_are_smoothed_or_sharp_as_asked(pane):
+    image = np.full((4, 4), -2000, np.float32)
+    image[:, 2:] = 2000
+    pane.set_image(image)
+    pane.overlay.hide()
+
+    def greys():
+        shot = pane.snapshot()
+        row = [shot.pixelColor(x, shot.height() // 2).lightness() for x in range(shot.width())]
+        return set(row) - {0, 255}
+
+    assert greys()
+    QTest.keyClick(pane, "p")
+    assert not greys()
+    QTest.keyClick(pane, "p")
+    assert greys()
 
 
 def test_parts_of_a_notch_add_up_to_a_slice(pane):

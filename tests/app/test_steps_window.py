@@ -7,7 +7,7 @@ from dicom_files import SECRETS, write_series
 from pane_events import drag, move
 from PySide6.QtCore import QPointF, Qt
 from PySide6.QtWidgets import QMenu
-from window_driver import HU, choose, press, save_phantom
+from window_driver import HU, choose, press, save_phantom, wheel
 
 from app.images.window_level import PRESETS
 
@@ -65,14 +65,14 @@ def test_the_menu_and_the_box_choose_presets(ct):
     assert level(ct) == (-600, 1500)
 
 
-def test_left_drag_widens_to_the_right_and_lowers_downwards(ct):
+def test_left_drag_widens_to_the_right_and_darkens_downwards(ct):
     pane = ct.pane("reference")
     press(pane, Key.Key_1)
     drag(pane, Qt.MouseButton.LeftButton, 60, 0)
     assert level(ct)[1] > 400
     assert level(ct)[0] == pytest.approx(50, abs=1)
     drag(pane, Qt.MouseButton.LeftButton, 0, 60)
-    assert level(ct)[0] < 0
+    assert level(ct)[0] > 100
 
 
 def test_the_readout_is_the_pixel_under_the_cursor(ct):
@@ -136,6 +136,30 @@ def test_a_run_of_named_data_is_masked_too_and_says_how_it_was_made(dicom):
     assert "NFE 2" in text.top_right
     assert text.top_right[-1] == "RESEARCH"
     assert np.isfinite(dicom.pane(entry.run_id).image).all()
+
+
+def test_digits_choose_a_window_wherever_the_focus_is_but_in_a_field(ct):
+    press(ct.window.center.bar.window_box, Key.Key_4)
+    assert level(ct) == (400, 1800)
+    press(ct.window.right.table.table, Key.Key_5)
+    assert level(ct) == (40, 80)
+    field = ct.window.left.ct.form.rows["views"].editor.control
+    press(field, Key.Key_1)
+    assert level(ct) == (40, 80)
+    press(ct.window.center.plots.foldButton, Key.Key_I)
+    assert ct.window.grid.link.window.invert
+    press(ct.pane("reference"), Key.Key_I)
+
+
+def test_the_wheel_goes_with_the_instance_numbers_of_the_series(dicom):
+    numbers = [int(dicom.window.data.current.dataset.headers(n).InstanceNumber) for n in range(3)]
+    assert numbers == [3, 2, 1]  # against the places of the slices
+    press(dicom.pane("reference"), Key.Key_Home)
+    seen = [numbers[dicom.window.panes.slice]]
+    for _ in range(2):
+        wheel(dicom.pane("reference"), -1)
+        seen.append(numbers[dicom.window.panes.slice])
+    assert seen == [1, 2, 3]
 
 
 def test_a_files_own_window_is_the_first_one(bench):

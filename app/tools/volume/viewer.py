@@ -59,7 +59,7 @@ class VolumeViewer(QWidget):
         self.facts: dict[str, Facts] = {}
         self.panes = CutPanes()
         self.table = FiguresTable()
-        self.window_box = WindowBox(self.panes.window_model)
+        self.window_box = WindowBox(self.panes.window_model, lambda: self.panes.panes[0].image)
         self.title, self.notes = QLabel(), QLabel()
         self.whats = {key: self._switch(*words) for key, words in WHATS.items()}
         self.letters = {
@@ -152,7 +152,6 @@ class VolumeViewer(QWidget):
         if fresh:
             self.panes.clear(READING)
             self.panes.window_model.forget()
-            self.window_box.set_modality(first.modality)
             middle = sorted(first.stored or [first.shape[0] // 2])
             start = (middle[len(middle) // 2], first.shape[1] // 2, first.shape[2] // 2)
             self.panes.set_volume(first.cuts, first.shape, start)
