@@ -268,8 +268,12 @@ class ImagePane(QWidget):
         self.refresh_overlay()  # the zoom is counted in pixels of the screen
 
     def event(self, event: QEvent) -> bool:
-        override = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if override and not event.modifiers() and event.text().isdigit():
+        if (
+            isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.ShortcutOverride
+            and not event.modifiers()
+            and event.text().isdigit()
+        ):
             event.accept()  # the window's own digits are for when no image has the focus
             return True
         return super().event(event)
