@@ -30,7 +30,7 @@ class Sentence(str):
 
     marked: str
 
-    def __new__(cls, said: str) -> Self:
+    def __new__(cls, said: str | BaseException) -> Self:
         self = super().__new__(cls, words(said))
         self.marked = marked(said)
         return self
