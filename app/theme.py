@@ -1,4 +1,4 @@
-"""The look: one palette for light and one for dark, and the colour of every method.
+"""The look: one palette for light and one for dark, and the colours of runs.
 
 Dark is the default (images are read in dim rooms); the system's own choice wins when it has one.
 """
@@ -55,25 +55,14 @@ class RunStyle:
     dash: tuple[float, ...] = ()
 
 
-REFERENCE: Final = RunStyle("#009E73")
 # colours of Okabe and Ito, which colour-blind readers can tell apart
+GREEN, BLUE, VERMILLION = "#009E73", "#0072B2", "#D55E00"
+REFERENCE: Final = RunStyle(GREEN)
+# Every method brings its own when the engine is loaded (app.forms.choices).
 RUN_STYLES: Final[dict[str, RunStyle]] = {
     "reference": REFERENCE,
     "ideal": REFERENCE,
-    "dc-pnpdp": RunStyle("#E69F00"),
-    "diffpir": RunStyle("#0072B2", (6, 3)),
-    "naive": RunStyle("#D55E00", (2, 3)),
-    "fbp": RunStyle("#56B4E9", (8, 3, 2, 3)),
-    "zero-filled": RunStyle("#56B4E9", (8, 3, 2, 3)),
-    "tv": RunStyle("#CC79A7", (4, 2)),
-    "wavelet": RunStyle("#CC79A7", (10, 4)),
-    "ddnm": RunStyle("#F0E442", (10, 4)),
-    "dds": RunStyle("#CC79A7", (8, 3, 2, 3, 2, 3)),
-    "daps": RunStyle("#56B4E9", (3, 2)),
-    "sitcom": RunStyle("#F0E442", (2, 2)),
-    "supervised": RunStyle("#D55E00", (8, 3)),
-    "cg": RunStyle("#999999", (6, 3)),
-    "sirt": RunStyle("#999999", (2, 3)),
+    "naive": RunStyle(VERMILLION, (2, 3)),
 }
 _OTHERS: Final = (
     RunStyle("#CC79A7", (12, 4)),

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from app.forms.labels import learn
+from app.theme import RUN_STYLES, RunStyle
 from engine.files.folders import RESOURCES
 from engine.spec.errors import RequestError
 from engine.spec.settings import Settings
@@ -25,6 +27,7 @@ class Method:
     settings_class: type[Settings]
     needs_prior: bool
     modalities: tuple[str, ...]
+    help: str
 
 
 @dataclass(frozen=True)
@@ -37,17 +40,27 @@ class Choices:
         return [method for method in self.methods if modality in method.modalities]
 
 
+def load_methods() -> tuple[Method, ...]:
+    """What the solvers declare; from then on forms and plots know their labels and colours."""
+    from engine.solvers.catalogue import all_solvers
+
+    for solver in all_solvers().values():
+        learn(solver.settings_class)
+        if solver.colour:
+            RUN_STYLES[solver.name] = RunStyle(solver.colour, solver.dash)
+    return tuple(
+        Method(s.name, s.label, s.settings_class, s.needs_prior, s.modalities, s.help)
+        for s in all_solvers().values()
+    )
+
+
 def load_choices() -> Choices:
     """Everything the solver panel offers; slow the first time."""
     from engine.physics.device import available_devices
     from engine.priors.catalogue import list_priors
-    from engine.solvers.catalogue import all_solvers
 
     return Choices(
-        tuple(
-            Method(s.name, s.label, s.settings_class, s.needs_prior, s.modalities)
-            for s in all_solvers().values()
-        ),
+        load_methods(),
         {modality: tuple(list_priors(modality)) for modality in ("CT", "MR")},
         ("auto", *available_devices()),
     )

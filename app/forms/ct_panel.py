@@ -13,12 +13,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.forms.dial import PolarDial
 from app.forms.form import SettingsForm
 from app.forms.history import History
-from app.forms.labels import Rule, excludes, only_if_given, only_with
 from app.forms.pictures import SinogramStrip
 from engine.data.sinogram.view_selection import select_views
 from engine.spec.acquisition import CTAcquisition
-
-__all__ = ["CTPanel", "PolarDial", "SinogramStrip"]
+from engine.spec.settings import Rule, excludes, only_if_given, only_with
 
 BASIC = ("views", "angular_range", "start_angle", "geometry", "photons")
 # What a measured scan still takes (the engine refuses the rest).

@@ -13,11 +13,9 @@ from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
 from app.forms.history import History
-from app.forms.labels import Rule, blank_of, excludes, label_of, only_if_given, only_with
+from app.forms.labels import blank_of, label_of
 from app.forms.rows import FieldRow, SentenceLabel
-from engine.spec.settings import Settings, value_type
-
-__all__ = ["Rule", "SettingsForm", "excludes", "only_if_given", "only_with"]
+from engine.spec.settings import Rule, Settings, value_type
 
 
 class SettingsForm(QWidget):

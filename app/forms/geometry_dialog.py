@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.form import SettingsForm
-from app.forms.labels import excludes, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
 from app.section import empty_layout
 from engine.spec.input_options import InputOptions
+from engine.spec.settings import excludes, only_with
 
 PAUSE_MS = 300  # after the last letter, before a preview is asked for
 FAN = ("scan_source_origin_mm", "scan_source_detector_mm")

@@ -2,108 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 from engine.spec.acquisition import CTAcquisition, MRIAcquisition, RestorationAcquisition
 from engine.spec.errors import option_name, words
 from engine.spec.input_options import InputOptions
+from engine.spec.settings import Rule, Settings
 
 AUTOMATIC = "automatic"
 
-LABELS = {
-    "nfe": "NFE (denoiser calls)",
-    "rho": "rho, constant",
-    "rho_over_sigma2": "rho × sigma² (W)",
-    "cg_iterations": "CG iterations",
-    "cg_tolerance": "CG tolerance",
-    "sigma_max": "sigma, first",
-    "sigma_min": "sigma, last",
-    "schedule_rho": "Karras exponent",
-    "init": "Starting image",
-    "clip_init": "Clip the start",
-    "symmetry": "Mirror and shift",
-    "paired_below": "Noise in pairs below",
-    "cg_warm_start": "CG warm start",
-    "discrepancy": "Discrepancy rule",
-    "model_error": "Model error, of ‖A‖²",
-    "couple_z": "Coupling along z",
-    "positivity": "Nothing below air",
-    "field_of_view": "Air outside the field of view",
-    "dual": "Dual variable",
-    "injection": "Noise injection",
-    "inject_last": "Inject at the last step",
-    "sh_amplitude": "SH amplitude",
-    "sh_kernel": "SH kernel",
-    "sh_width": "SH width",
-    "sh_padding": "SH borders",
-    "sh_aggregate": "SH estimate",
-    "zeta": "zeta",
-    "eta": "eta",
-    "renoising": "Noise of the next level",
-    "pinv_iterations": "Pseudo-inverse iterations",
-    "dds_iterations": "CG iterations (DDS)",
-    "gamma": "gamma",
-    "ode_steps": "ODE steps per level",
-    "langevin_steps": "Langevin steps per level",
-    "langevin_step": "Langevin step size",
-    "langevin_decay": "Langevin decay",
-    "tau": "tau",
-    "inner_steps": "Adam steps per level",
-    "learning_rate": "Learning rate",
-    "proximity": "Proximity penalty",
-    "stop_at_noise": "Stop at the noise",
-    "memory_gb": "Memory",
-    "tikhonov": "Tikhonov penalty",
-    "tv_strength": "TV penalty",
-    "tv_method": "TV algorithm",
-    "tv_inner": "TV inner iterations",
-    "wavelet_strength": "Wavelet penalty",
-    "tolerance": "Converged within",
-    "geometry": "Rays",
-    "detectors": "Detector bins",
-    "pitch_mm": "Detector pitch",
-    "source_origin_mm": "Source to centre",
-    "source_detector_mm": "Source to detector",
-    "photons": "Photons per ray",
-    "gaussian_noise": "Gaussian noise, SD",
-    "fbp_filter": "FBP filter",
-    "backend": "Projector",
-    "weighted": "Weigh rays by certainty",
-    "noise": "Noise of a measured scan",
-    "fine_grid": "Finer grid of the scan",
-    "acs_lines": "ACS lines",
-    "coils": "Receive coils",
-    "kspace_noise": "k-space noise, SD",
-    "scan_geometry": "Rays",
-    "scan_start": "First view",
-    "scan_range": "Angular range",
-    "scan_direction": "Direction",
-    "scan_flip": "Detector reversed",
-    "scan_pitch_mm": "Detector pitch",
-    "scan_offset_mm": "Detector offset",
-    "scan_source_origin_mm": "Source to centre",
-    "scan_source_detector_mm": "Source to detector",
-    "scan_angle_unit": "Unit of listed angles",
-    "scan_find_centre": "Find the centre",
-    "scan_air": "Counts in air",
-    "scan_air_bins": "Bins of air at the ends",
-    "scan_scale": "Factor on line integrals",
-    "scan_bad_pixels": "Mend bad pixels",
-    "scan_rings": "Remove rings, width",
-    "scan_hardening": "Beam hardening",
-    "energy_kev": "Energy",
-    "slice_spacing_mm": "Slice spacing",
-    "mu_water": "Attenuation of water",
-    "extended_fov": "Extended field of view",
-    "allow_links": "Folder of linked files",
-    "coil_use": "Use of the coils",
-    "maps": "File of coil maps",
-    "trajectory": "k-space trajectory",
-    "trajectory_unit": "Unit of the trajectory",
-    "virtual_coils": "Virtual coils",
-    "mr_scale": "MR scale",
-    "size": "Image side",
+# What sentences speak of that is no setting of a form; the forms' own stand beside the settings.
+_LABELS = {
     "deidentify": "Leave out all names",
     "slice": "Slices",
     "solver": "Method",
@@ -115,9 +26,21 @@ LABELS = {
     "tls_cert": "TLS certificate",
     "tls_key": "TLS key",
 }
-_FORMS = (InputOptions, CTAcquisition, MRIAcquisition, RestorationAcquisition)
-# what the window has a field for; of anything else it can only say the command line's option
-ON_SCREEN: Final = {*LABELS, *(name for form in _FORMS for name in form.__dataclass_fields__)}
+
+
+def learn(cls: type[Settings]) -> None:
+    """Take the labels of a form's settings; those of the methods come when the engine is loaded."""
+    for field in dataclasses.fields(cls):
+        _LABELS[field.name] = field.metadata["label"] or _in_words(field.name)
+
+
+def _in_words(name: str) -> str:
+    words = name.removesuffix("_mm").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+for _form in (InputOptions, CTAcquisition, MRIAcquisition, RestorationAcquisition):
+    learn(_form)
 
 # Symbols people read faster than the file's spelling.
 UNITS = {"deg": "°", "1/mm": "mm⁻¹"}
@@ -148,10 +71,7 @@ def blank_of(name: str) -> str:
 
 
 def label_of(name: str) -> str:
-    if name in LABELS:
-        return LABELS[name]
-    words = name.removesuffix("_mm").replace("_", " ")
-    return words[:1].upper() + words[1:]
+    return _LABELS.get(name) or _in_words(name)
 
 
 def unit_of(unit: str) -> str:
@@ -177,24 +97,12 @@ def on_screen(said: str | BaseException, own: Mapping[str, str] | None = None) -
     def label(name: str) -> str:
         if own and name in own:
             return f"“{own[name]}”"
-        return f"“{label_of(name)}”" if name in ON_SCREEN else option_name(name)
+        return f"“{_LABELS[name]}”" if name in _LABELS else option_name(name)
 
     return words(said, label)
 
 
-# The reason why a field is disabled, '' when it is not; from all values and the changed names.
-Rule = Callable[[dict[str, Any], set[str]], str]
-
-
-def only_with(name: str, wanted: Any, reason: str) -> Rule:
-    """The field means something only while ``name`` has the value ``wanted``."""
-    return lambda values, changed: "" if values.get(name) == wanted else reason
-
-
-def only_if_given(name: str, reason: str) -> Rule:
-    return lambda values, changed: "" if name in changed else reason
-
-
-def excludes(name: str, own: str, reason: str) -> Rule:
-    """Not while ``name`` is given; when both are, both stay open so that one can be cleared."""
-    return lambda values, changed: reason if name in changed and own not in changed else ""
+def rules_of(cls: type[Settings]) -> dict[str, Rule]:
+    """When which field of a settings class is disabled, and why."""
+    fields = dataclasses.fields(cls)
+    return {field.name: field.metadata["rule"] for field in fields if field.metadata["rule"]}

@@ -12,39 +12,11 @@ from PySide6.QtCore import QObject, Signal
 from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
 from app.forms.history import History
-from app.forms.labels import Rule, excludes, only_if_given, only_with
+from app.forms.labels import rules_of
 from engine.files.presets import Preset
 from engine.spec.settings import Settings, setting
 
 BOTH = ("dc-pnpdp", "diffpir")
-SH_ONLY = "Only with homogenized noise injection (sh)."
-RULES: dict[str, Rule] = {
-    "rho": excludes(
-        "rho_over_sigma2", "rho", "The rule rho = W / sigma² is given: clear W to use this."
-    ),
-    "rho_over_sigma2": excludes(
-        "rho", "rho_over_sigma2", "A constant rho is given: clear it to use this."
-    ),
-    "preconditioner_floor": only_with(
-        "preconditioner", "filtered", "Only with the filtered preconditioner."
-    ),
-    "inject_last": lambda values, changed: (
-        "Without noise injection there is none at the last step either."
-        if values.get("injection") == "none"
-        else ""
-    ),
-    "tv_inner": only_with("tv_method", "fista", "Only with the algorithm fista."),
-    "tolerance": lambda values, changed: (
-        "FISTA does not know when it has converged." if values.get("tv_method") == "fista" else ""
-    ),
-    "langevin_decay": only_if_given("langevin_step", "Only with a Langevin step of your own."),
-    **{
-        f"sh_{part}": lambda values, changed: (
-            "" if "sh" in (values.get("injection"), values.get("renoising")) else SH_ONLY
-        )
-        for part in ("amplitude", "kernel", "width", "padding", "aggregate")
-    },
-}
 
 
 @dataclass(frozen=True)
@@ -117,10 +89,11 @@ class SolverModel(QObject):
     def settings_of(self, name: str) -> dict[str, Any]:
         """The asked-for settings of a method, without those that a rule switches off."""
         method = self.method(name)
-        fields = dataclasses.fields(method.settings_class) if method else ()
-        values = {f.name: self.history[f.name] for f in fields}
+        if method is None:
+            return {}
+        values = {f.name: self.history[f.name] for f in dataclasses.fields(method.settings_class)}
         changed = {n for n in values if self.history.differs(n)}
-        off = {n for n, rule in RULES.items() if n in values and rule(values, changed)}
+        off = {n for n, rule in rules_of(method.settings_class).items() if rule(values, changed)}
         return {n: value for n, value in values.items() if n in changed - off}
 
     def value(self, solver: str | None = None) -> dict[str, Any]:

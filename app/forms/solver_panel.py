@@ -5,24 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.forms.choices import Choices
 from app.forms.fields import CalmCombo
 from app.forms.form import SettingsForm
 from app.forms.history import History
+from app.forms.labels import rules_of
 from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
-from app.forms.solver_model import BOTH, RULES, RunSettings, SolverModel
+from app.forms.solver_model import BOTH, RunSettings, SolverModel
 from engine.files.presets import Preset, PresetStore
-
-BASIC = (
-    *("nfe", "rho", "rho_over_sigma2", "cg_iterations", "sigma_max", "sigma_min"),
-    *("iterations", "tikhonov", "tv_strength", "wavelet_strength"),  # of the classical methods
-)
-THEN = ("dual", "injection", "inject_last")  # the paper's own switches lead the rest
 
 
 class SolverPanel(QWidget):
@@ -82,6 +77,8 @@ class SolverPanel(QWidget):
         self.method_box.clear()
         for method in self.model.methods():
             self.method_box.addItem(method.label, method.name)
+            last = self.method_box.count() - 1
+            self.method_box.setItemData(last, method.help, Qt.ItemDataRole.ToolTipRole)
         self.prior_picker.set_names(choices.priors[modality], modality)
         self._show_method()
 
@@ -196,8 +193,9 @@ class SolverPanel(QWidget):
             self.place.removeWidget(self.form)
             self.form.hide()
             self.form.deleteLater()
+        cls = method.settings_class
         self.form = SettingsForm(
-            method.settings_class, BASIC, RULES, then=THEN, history=self.history
+            cls, cls.shown_first, rules_of(cls), then=cls.shown_next, history=self.history
         )
         self.form.more.setChecked(was_open or self.form.more.isChecked())
         self.form.edited.connect(self._on_edited)

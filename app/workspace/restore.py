@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.forms.choices import load_methods
 from app.forms.labels import on_screen
 from app.runs.colours import dash_for, style_of
 from app.runs.history import History
@@ -50,6 +51,7 @@ def restore_runs(
     runs: tuple[SavedRun, ...] = (SavedRun(path),)
     if path.suffix == SUFFIX:
         runs = (workspace or read_workspace(path)).runs
+    load_methods()  # whose colours the runs take
     rebuilder, entries = Rebuilder(), list[RunEntry]()
     for done, run in enumerate(runs):
         progress(done / len(runs), f"Opening run {run.number}")

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from engine.solvers.classical import FBP, SIRT, CGTikhonov, ZeroFilled
-from engine.solvers.daps import Daps
-from engine.solvers.dc_pnpdp import DcPnpdp
-from engine.solvers.ddnm import Ddnm
-from engine.solvers.dds import Dds
-from engine.solvers.diffpir import Diffpir
-from engine.solvers.sitcom import Sitcom
+import engine.solvers
 from engine.solvers.solver import Solver
-from engine.solvers.sparse import TV, Wavelet
-from engine.solvers.supervised import Supervised
 from engine.spec import plugins
 from engine.spec.errors import RequestError
 from engine.spec.settings import parse_value
 
+USERS = {"catalogue", "presets"}  # modules of this package that know all solvers
+
+
+def solvers_in(folders: Iterable[str], package: str) -> Iterator[type[Solver]]:
+    """Every class of a package's files that is a solver with a name."""
+    for module in pkgutil.iter_modules(folders):
+        if module.name in USERS:
+            continue
+        loaded = importlib.import_module(f"{package}.{module.name}")
+        for thing in vars(loaded).values():
+            own = isinstance(thing, type) and thing.__module__ == loaded.__name__
+            if own and issubclass(thing, Solver) and "name" in vars(thing):
+                yield thing
+
+
 SOLVERS: dict[str, type[Solver]] = {
     solver.name: solver
-    for solver in (
-        DcPnpdp,
-        Diffpir,
-        Ddnm,
-        Dds,
-        Daps,
-        Sitcom,
-        Supervised,
-        FBP,
-        ZeroFilled,
-        SIRT,
-        CGTikhonov,
-        TV,
-        Wavelet,
+    for solver in sorted(
+        solvers_in(engine.solvers.__path__, "engine.solvers"), key=lambda one: (one.place, one.name)
     )
 }
 

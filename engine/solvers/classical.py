@@ -96,14 +96,20 @@ class PseudoInverse(Classical[Settings]):
 
 class FBP(PseudoInverse):
     name, label, modalities = "fbp", "FBP", ("CT",)
+    help = "Filtered back-projection."
+    place, colour, dash = 80, "#56B4E9", (8, 3, 2, 3)
 
 
 class ZeroFilled(PseudoInverse):
     name, label, modalities = "zero-filled", "Zero-filled", ("MR",)
+    help = "What was not measured is taken for zero."
+    place, colour, dash = 81, "#56B4E9", (8, 3, 2, 3)  # as FBP: they never meet
 
 
 @dataclass(frozen=True)
 class IterationSettings(ConstraintSettings):
+    shown_first = ("iterations", "tikhonov", "tv_strength", "wavelet_strength")
+
     iterations: int = setting(
         200, "Iterations of a classical method, at most.", low=1, high=100_000
     )
@@ -116,6 +122,7 @@ class StoppingSettings(IterationSettings):
         "End when the residual is as small as the measurement noise, if that is known: going on "
         "would fit the noise. With SITCOM this ends the steps of a noise level.",
         before=False,
+        label="Stop at the noise",
     )
 
 
@@ -132,6 +139,8 @@ class SIRT(Classical[StoppingSettings]):
     """
 
     name, label, modalities = "sirt", "SIRT", ("CT",)
+    help = "Simultaneous iterative reconstruction."
+    place, colour, dash = 82, "#999999", (2, 3)
     settings_class = StoppingSettings
 
     def fit(
@@ -154,7 +163,10 @@ class SIRT(Classical[StoppingSettings]):
 @dataclass(frozen=True)
 class TikhonovSettings(StoppingSettings):
     tikhonov: float = setting(
-        1e-4, "Penalty on ||x||^2 relative to ||A||^2: larger is smoother and darker.", low=0
+        1e-4,
+        "Penalty on ||x||^2 relative to ||A||^2: larger is smoother and darker.",
+        low=0,
+        label="Tikhonov penalty",
     )
 
 
@@ -166,6 +178,8 @@ class CGTikhonov(Classical[TikhonovSettings]):
     """
 
     name, label = "cg", "CG-Tikhonov"
+    help = "Least squares with a penalty on the image's size, by conjugate gradients."
+    place, colour, dash = 83, "#999999", (6, 3)
     settings_class = TikhonovSettings
 
     def fit(

@@ -20,12 +20,15 @@ from engine.spec.settings import Settings, setting
 @dataclass(frozen=True)
 class ConstraintSettings(Settings):
     positivity: bool = setting(
-        False, "CT: nothing attenuates less than air, so that no value falls below -1000 HU."
+        False,
+        "CT: nothing attenuates less than air, so that no value falls below -1000 HU.",
+        label="Nothing below air",
     )
     field_of_view: bool = setting(
         False,
         "Hold what a measured scan does not see at air (CT) or at no signal (MR): the corners "
         "outside the circle of the detector, pixels where no coil receives.",
+        label="Air outside the field of view",
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas
 from engine.solvers.solver import Resume, ScheduleSettings, Solver
 from engine.spec.errors import RequestError
-from engine.spec.settings import setting
+from engine.spec.settings import only_if_given, setting
 
 # Without --tau, tau^2 = sigma_y^2 + this share of ||A||^2. The DC-PnPDP paper's values for
 # sparse views, limited angle and MRI, each with the ||A|| of its scan, amount to 2.9e-6, 2.7e-6
@@ -43,26 +44,35 @@ class DapsSettings(ScheduleSettings):
         "rounded down, is the number of levels. 1 is a single denoising, 5 is recommended.",
         low=1,
         high=1000,
+        label="ODE steps per level",
     )
     langevin_steps: int = setting(
         100,
         "Langevin steps per noise level: more fit the measurement more closely.",
         low=1,
         high=100_000,
+        label="Langevin steps per level",
     )
     langevin_step: float | None = setting(
         None,
         "Size of the first Langevin step. Without it, every level takes a stable one.",
         above=0,
+        label="Langevin step size",
     )
     langevin_decay: float = setting(
-        0.1, "Size of the last Langevin step relative to a given first one.", above=0, high=1
+        0.1,
+        "Size of the last Langevin step relative to a given first one.",
+        above=0,
+        high=1,
+        label="Langevin decay",
+        rule=only_if_given("langevin_step", "Only with a Langevin step of your own."),
     )
     tau: float | None = setting(
         None,
         "SD of the measurement that the Langevin steps believe: smaller fits more closely. "
         "Without it, chosen from the measurement noise and ||A||.",
         above=0,
+        label="tau",
     )
 
     def __post_init__(self) -> None:
@@ -149,6 +159,12 @@ class Langevin:
 
 class Daps(Solver):
     name, label = "daps", "DAPS"
+    help = "At every noise level a clean image by Langevin steps, and fresh noise."
+    place, colour, dash = 50, "#56B4E9", (3, 2)
+    budgets: ClassVar = {
+        "recommended": {"nfe": 1000, "ode_steps": 5},
+        "matched-50": {"nfe": 50, "ode_steps": 1},
+    }
     settings_class = DapsSettings
 
     def iterate(  # type: ignore[override]

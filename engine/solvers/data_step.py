@@ -20,7 +20,7 @@ from engine.solvers.discrepancy import pixel_noise
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
 from engine.spec.errors import RequestError
-from engine.spec.settings import Settings, setting
+from engine.spec.settings import Settings, excludes, only_with, setting
 
 # Without a rule from the user, rho = w / sigma^2 with w = sigma_y^2 (the Bayesian choice for
 # measurement noise sigma_y) plus this share of ||A||^2. The share is what the paper's
@@ -50,18 +50,25 @@ class DataStepSettings(Settings):
         "Constant coupling rho: larger trusts the prior more, smaller the measurement. "
         "Zero projects onto the measurement.",
         low=0,
+        label="rho, constant",
+        rule=excludes(
+            "rho_over_sigma2", "rho", "The rule rho = W / sigma² is given: clear W to use this."
+        ),
     )
     rho_over_sigma2: float | None = setting(
         None,
         "Coupling rho = W / sigma^2, growing as the noise level falls. "
         "Without either rule W is chosen from the measurement noise and ||A||.",
         low=0,
+        label="rho × sigma² (W)",
+        rule=excludes("rho", "rho_over_sigma2", "A constant rho is given: clear it to use this."),
     )
     discrepancy: bool = setting(
         True,
         "With the automatic rule and a known noise level: when the image fits the measurement "
         "more closely than its noise allows, trust the measurement less.",
         before=False,
+        label="Discrepancy rule",
     )
     discrepancy_late: bool = setting(
         True,
@@ -77,6 +84,7 @@ class DataStepSettings(Settings):
         low=0,
         high=1,
         before=AUTO_RHO_SHARE,
+        label="Model error, of ‖A‖²",
     )
     cg_iterations: int | None = setting(
         None,
@@ -84,6 +92,7 @@ class DataStepSettings(Settings):
         "a number 10 with the ramp preconditioner and 20 otherwise.",
         low=1,
         high=10_000,
+        label="CG iterations",
     )
     cg_tolerance: float = setting(
         1e-7,
@@ -91,11 +100,13 @@ class DataStepSettings(Settings):
         "ramp preconditioner: what is unexplained, beside y).",
         low=0,
         high=1,
+        label="CG tolerance",
     )
     cg_warm_start: bool = setting(
         True,
         "Begin conjugate gradients with what the last iteration changed: with the dual, which "
         "asks for nearly the same change again, the image fits the measurement far sooner.",
+        label="CG warm start",
     )
     preconditioner: str = setting(
         "auto",
@@ -109,6 +120,7 @@ class DataStepSettings(Settings):
         "Smallest eigenvalue the preconditioner divides by, relative to the largest.",
         above=0,
         high=1,
+        rule=only_with("preconditioner", "filtered", "Only with the filtered preconditioner."),
     )
 
     couple_z: float = setting(
@@ -117,14 +129,18 @@ class DataStepSettings(Settings):
         "larger flickers less along z and blurs more. Zero treats every slice on its own.",
         low=0,
         high=1000,
+        label="Coupling along z",
     )
     positivity: bool = setting(
-        False, "CT: nothing attenuates less than air, so that no value falls below -1000 HU."
+        False,
+        "CT: nothing attenuates less than air, so that no value falls below -1000 HU.",
+        label="Nothing below air",
     )
     field_of_view: bool = setting(
         False,
         "Hold what a measured scan does not see at air (CT) or at no signal (MR): the corners "
         "outside the circle of the detector, pixels where no coil receives.",
+        label="Air outside the field of view",
     )
 
     def __post_init__(self) -> None:

@@ -15,28 +15,43 @@ from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, norms, psd_curves
 from engine.solvers.homogenize import HomogenizeSettings, homogenize
 from engine.solvers.iteration import Iteration
-from engine.solvers.solver import DiffusionSettings, Resume, Solver
-from engine.spec.settings import setting
+from engine.solvers.solver import USUAL_BUDGETS, DiffusionSettings, Resume, Solver
+from engine.spec.settings import never_with, setting
 
 
 @dataclass(frozen=True)
 class DcPnpdpSettings(DiffusionSettings, HomogenizeSettings):
     """The switches of the paper's ablation, and all that the shared pieces take."""
 
+    shown_next = ("dual", "injection", "inject_last")
+
     dual: bool = setting(
-        True, "Keep the dual variable: the result then satisfies the measurement exactly."
+        True,
+        "Keep the dual variable: the result then satisfies the measurement exactly.",
+        label="Dual variable",
     )
     injection: str = setting(
         "sh",
         "Noise added before denoising: none, plain white noise (awgn), or only what the "
         "residual's spectrum lacks (sh).",
         choices=("none", "awgn", "sh"),
+        label="Noise injection",
     )
-    inject_last: bool = setting(True, "Inject noise at the last noise level too.")
+    inject_last: bool = setting(
+        True,
+        "Inject noise at the last noise level too.",
+        label="Inject at the last step",
+        rule=never_with(
+            "injection", "none", "Without noise injection there is none at the last step either."
+        ),
+    )
 
 
 class DcPnpdp(Solver):
     name, label = "dc-pnpdp", "DC-PnPDP"
+    help = "ADMM with a denoiser, its dual variable and homogenized noise: meets the measurement."
+    place, colour = 10, "#E69F00"
+    budgets = USUAL_BUDGETS
     settings_class = DcPnpdpSettings
 
     def iterate(  # type: ignore[override]

@@ -14,7 +14,7 @@ from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
 from engine.solvers.iteration import Iteration
-from engine.solvers.solver import Resume, ScheduleSettings, Solver
+from engine.solvers.solver import USUAL_BUDGETS, Resume, ScheduleSettings, Solver
 from engine.spec.settings import setting
 
 
@@ -26,6 +26,7 @@ class DdimSettings(ScheduleSettings):
         "0 keeps all of it.",
         low=0,
         high=1,
+        label="eta",
     )
 
 
@@ -34,6 +35,8 @@ class DdimSolver(Solver):
 
     The noise (x - z) / s is the network's own; DiffPIR estimates it anew from x0.
     """
+
+    budgets = USUAL_BUDGETS
 
     @abstractmethod
     def data_fit(self, problem: Problem, settings: DdimSettings) -> Callable[[Tensor], Tensor]:

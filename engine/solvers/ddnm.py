@@ -26,12 +26,14 @@ class DdnmSettings(DdimSettings, HomogenizeSettings):
         "gradients for several coils.",
         low=1,
         high=10_000,
+        label="Pseudo-inverse iterations",
     )
     renoising: str = setting(
         "ddim",
         "Noise of the next level: the method's own mixture of old and fresh (ddim), or only "
         "what the spectrum of the data step's change lacks (sh).",
         choices=("ddim", "sh"),
+        label="Noise of the next level",
     )
 
 
@@ -39,6 +41,8 @@ class Ddnm(DdimSolver):
     """x0 = z - A^+ (A z - y)."""
 
     name, label = "ddnm", "DDNM"
+    help = "Replaces in each denoised image what the measurement knows."
+    place, colour, dash = 30, "#F0E442", (10, 4)
     settings_class = DdnmSettings
 
     def data_fit(  # type: ignore[override]

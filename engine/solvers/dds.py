@@ -24,12 +24,14 @@ class DdsSettings(DdimSettings):
         "measurement closely.",
         low=1,
         high=10_000,
+        label="CG iterations (DDS)",
     )
     gamma: float = setting(
         1.0,
         "With measurement noise, the weight of the measurement against the denoised image; "
         "without noise the image is fitted to the measurement alone.",
         above=0,
+        label="gamma",
     )
 
 
@@ -58,6 +60,8 @@ class ProximalFit(DataStep):
 
 class Dds(DdimSolver):
     name, label = "dds", "DDS"
+    help = "A few conjugate-gradient steps from each denoised image."
+    place, colour, dash = 40, "#CC79A7", (8, 3, 2, 3, 2, 3)
     settings_class = DdsSettings
 
     def data_fit(  # type: ignore[override]

@@ -13,7 +13,7 @@ from engine.priors.prior import Prior
 from engine.solvers.data_step import DataStep
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
 from engine.solvers.iteration import Iteration
-from engine.solvers.solver import DiffusionSettings, Resume, Solver
+from engine.solvers.solver import USUAL_BUDGETS, DiffusionSettings, Resume, Solver
 from engine.spec.settings import setting
 
 
@@ -24,11 +24,15 @@ class DiffpirSettings(DiffusionSettings):
         "Share of fresh noise when stepping down: 1 forgets the old noise, 0 keeps all of it.",
         low=0,
         high=1,
+        label="zeta",
     )
 
 
 class Diffpir(Solver):
     name, label = "diffpir", "DiffPIR"
+    help = "Denoise, fit the measurement, step down the noise level."
+    place, colour, dash = 20, "#0072B2", (6, 3)
+    budgets = USUAL_BUDGETS
     settings_class = DiffpirSettings
 
     def iterate(  # type: ignore[override]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,11 @@ from engine.spec.settings import Settings, setting
 FLOOR = 1e-6  # of sigma^2 H W: keeps the square root away from zero
 
 
+def sh_only(values: dict[str, Any], changed: set[str]) -> str:
+    homogenized = "sh" in (values.get("injection"), values.get("renoising"))
+    return "" if homogenized else "Only with homogenized noise injection (sh)."
+
+
 @dataclass(frozen=True)
 class HomogenizeSettings(Settings):
     """How the residual's power is smoothed and how the missing power is drawn."""
@@ -29,22 +35,38 @@ class HomogenizeSettings(Settings):
         "Missing power drawn as Gaussian noise, or with fixed modulus and random phase "
         "(the paper's Algorithm 2).",
         choices=("gaussian", "phase"),
+        label="SH amplitude",
+        rule=sh_only,
     )
     sh_kernel: str = setting(
-        "box", "Shape of the window that smooths the power spectrum.", choices=("box", "gaussian")
+        "box",
+        "Shape of the window that smooths the power spectrum.",
+        choices=("box", "gaussian"),
+        label="SH kernel",
+        rule=sh_only,
     )
     sh_width: int = setting(
-        7, "Width of that window; wider gives a smoother estimate.", low=1, high=63, unit="bins"
+        7,
+        "Width of that window; wider gives a smoother estimate.",
+        low=1,
+        high=63,
+        unit="bins",
+        label="SH width",
+        rule=sh_only,
     )
     sh_padding: str = setting(
         "circular",
         "Spectrum borders: circular is exact; zero repeats the published code.",
         choices=("circular", "zero"),
+        label="SH borders",
+        rule=sh_only,
     )
     sh_aggregate: str = setting(
         "sample",
         "Estimate the spectrum per slice and channel, or averaged over the whole batch.",
         choices=("sample", "batch_mean"),
+        label="SH estimate",
+        rule=sh_only,
     )
 
     def __post_init__(self) -> None:

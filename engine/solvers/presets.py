@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from engine.physics.problem import Problem
+from engine.solvers.catalogue import SOLVERS
+from engine.solvers.solver import BUDGETS
 from engine.spec.errors import RequestError
 
 # rho = 1e-5 / sigma^2 in the published code, whose back-projection is scaled by pi / (2 views)
@@ -14,20 +16,10 @@ PAPER_RHO = 1e-5
 
 PRESETS = ("paper-svct", "paper-lact", "paper-mri", "paper-code")
 
-# Denoiser calls by method: those its authors recommend, and the same for all.
-RECOMMENDED: dict[str, dict[str, Any]] = {
-    "dc-pnpdp": {"nfe": 100},
-    "diffpir": {"nfe": 100},
-    "ddnm": {"nfe": 100},
-    "dds": {"nfe": 100},
-    "daps": {"nfe": 1000, "ode_steps": 5},
-    "sitcom": {"nfe": 550, "inner_steps": 10},  # 50 levels, one call more each than steps
-}
-MATCHED: dict[str, dict[str, Any]] = {name: {"nfe": 50} for name in RECOMMENDED} | {
-    "daps": {"nfe": 50, "ode_steps": 1},
-    "sitcom": {"nfe": 50, "inner_steps": 4},
-}
-BUDGETS = {"recommended": RECOMMENDED, "matched-50": MATCHED}
+
+def budget(name: str, solver: str) -> dict[str, Any]:
+    """A solver's settings in one of the budgets; nothing for one that calls no denoiser."""
+    return dict(SOLVERS[solver].budgets.get(name, {})) if solver in SOLVERS else {}
 
 
 def paper_rho_weight(problem: Problem) -> float:
@@ -46,7 +38,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
     if name is None:
         return {}
     if name in BUDGETS:
-        return dict(BUDGETS[name].get(solver, {}))
+        return budget(name, solver)
     if name in PRESETS and not problem.operator.is_scan:
         raise RequestError(f"⟦preset⟧ {name} is for scans, not for a blurred or reduced image.")
     is_ct = problem.modality == "CT"

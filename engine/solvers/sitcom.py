@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -40,29 +41,34 @@ class SitcomSettings(ScheduleSettings):
         "so that fewer levels fit into the same NFE.",
         low=1,
         high=10_000,
+        label="Adam steps per level",
     )
     learning_rate: float | None = setting(
         None,
         "Step of Adam in units of a variance-preserving model; it grows with the noise level "
         "by sqrt(1 + sigma^2). By default 0.2 (CT) or 0.04 (MR) divided by the inner steps.",
         above=0,
+        label="Learning rate",
     )
     proximity: float = setting(
         0.0,
         "Penalty on moving the denoiser's input: larger stays nearer to the noisy image.",
         low=0,
+        label="Proximity penalty",
     )
     stop_at_noise: bool = setting(
         True,
         "End when the residual is as small as the measurement noise, if that is known: going on "
         "would fit the noise. With SITCOM this ends the steps of a noise level.",
         before=False,
+        label="Stop at the noise",
     )
     memory_gb: float | None = setting(
         None,
         "Memory the backward pass may take; by default what is free.",
         above=0,
         unit="GB",
+        label="Memory",
     )
 
     def __post_init__(self) -> None:
@@ -80,6 +86,12 @@ class SitcomSettings(ScheduleSettings):
 
 class Sitcom(Solver):
     name, label = "sitcom", "SITCOM"
+    help = "Moves the denoiser's input, through the network, until its output fits."
+    place, colour, dash = 60, "#F0E442", (2, 2)
+    budgets: ClassVar = {  # 50 levels, one call more each than steps
+        "recommended": {"nfe": 550, "inner_steps": 10},
+        "matched-50": {"nfe": 50, "inner_steps": 4},
+    }
     settings_class = SitcomSettings
 
     def iterate(  # type: ignore[override]

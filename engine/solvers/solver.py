@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -34,15 +34,27 @@ class Resume:
     state: dict[str, Tensor]
 
 
+# Denoiser calls: those that a method's authors recommend, and the same for all methods.
+BUDGETS = ("recommended", "matched-50")
+USUAL_BUDGETS = {"recommended": {"nfe": 100}, "matched-50": {"nfe": 50}}
+
+
 class Solver(ABC):
     """A reconstruction method: a generator of Iterations that does not know CT from MRI."""
 
     name: ClassVar[str]
     label: ClassVar[str]
+    help: ClassVar[str] = ""  # one sentence
     settings_class: ClassVar[type[Settings]]
     needs_prior: ClassVar[bool] = True
     supervised: ClassVar[bool] = False  # its prior is a network for one scan, not a denoiser
     modalities: ClassVar[tuple[str, ...]] = ("CT", "MR")
+    place: ClassVar[int] = 100  # in a list of solvers; those of one place stand by their names
+    # How it is drawn, in Okabe and Ito's colours, which colour-blind readers can tell apart; the
+    # dashes are in widths of the pen. Without a colour the window takes one that is its own.
+    colour: ClassVar[str] = ""
+    dash: ClassVar[tuple[float, ...]] = ()
+    budgets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # its settings in each of BUDGETS
 
     @abstractmethod
     def iterate(
@@ -60,11 +72,21 @@ class Solver(ABC):
 class ScheduleSettings(Settings):
     """The noise schedule and the start, common to all methods with a diffusion prior."""
 
+    shown_first = ("nfe", "rho", "rho_over_sigma2", "cg_iterations", "sigma_max", "sigma_min")
+
     nfe: int = setting(
-        50, "Denoiser calls: more steps, finer result, longer run.", low=1, high=100_000
+        50,
+        "Denoiser calls: more steps, finer result, longer run.",
+        low=1,
+        high=100_000,
+        label="NFE (denoiser calls)",
     )
     sigma_max: float = setting(
-        2.0, "First noise level: larger forgets more of the starting image.", above=0, high=1000
+        2.0,
+        "First noise level: larger forgets more of the starting image.",
+        above=0,
+        high=1000,
+        label="sigma, first",
     )
     sigma_min: float | None = setting(
         None,
@@ -74,21 +96,30 @@ class ScheduleSettings(Settings):
         above=0,
         high=1000,
         before=LAST_LEVEL,
+        label="sigma, last",
     )
     schedule_rho: float = setting(
-        7.0, "Karras exponent: larger spends more steps at low noise.", low=1, high=100
+        7.0,
+        "Karras exponent: larger spends more steps at low noise.",
+        low=1,
+        high=100,
+        label="Karras exponent",
     )
     init: str = setting(
         "pseudo-inverse",
         "Starting image: FBP or zero-filled, Gaussian noise of SD sigma_max, or zeros.",
         choices=("pseudo-inverse", "gaussian", "zeros"),
+        label="Starting image",
     )
-    clip_init: bool = setting(False, "Clip the starting image to [-1, 1] in the prior's units.")
+    clip_init: bool = setting(
+        False, "Clip the starting image to [-1, 1] in the prior's units.", label="Clip the start"
+    )
     symmetry: bool = setting(
         True,
         "Show the denoiser the image mirrored and shifted by a few pixels, differently in every "
         "iteration, so that its errors average out. Priors that do not know mirrored images "
         "see it as it is.",
+        label="Mirror and shift",
     )
 
     def __post_init__(self) -> None:
@@ -131,6 +162,7 @@ class DiffusionSettings(ScheduleSettings, DataStepSettings):
         "Zero always adds fresh noise.",
         low=0,
         high=1000,
+        label="Noise in pairs below",
     )
 
     def last_level(self, problem: Problem | None = None) -> float:

@@ -37,7 +37,7 @@ from engine.solvers.solver import Resume
 from engine.solvers.tv_fista import fista
 from engine.solvers.wavelets import Wavelets
 from engine.spec.errors import RequestError
-from engine.spec.settings import setting
+from engine.spec.settings import never_with, only_with, setting
 
 DEFAULT_STRENGTH = 1e-4  # where the noise is not known
 CG_STEPS = 2
@@ -105,6 +105,8 @@ class SparseSettings(IterationSettings):
         "as its last steps tell. Zero always takes all iterations.",
         low=0,
         high=1,
+        label="Converged within",
+        rule=never_with("tv_method", "fista", "FISTA does not know when it has converged."),
     )
 
 
@@ -328,15 +330,22 @@ class TVSettings(SparseSettings):
         "flattest image that fits the measurement as well as its noise allows; 1e-4 where the "
         "noise is not known.",
         low=0,
+        label="TV penalty",
     )
     tv_method: str = setting(
         "admm",
         "'admm' converges, and follows the noise; 'fista' is the method of older versions.",
         choices=("admm", "fista"),
         before="fista",
+        label="TV algorithm",
     )
     tv_inner: int = setting(
-        20, "FISTA: inner iterations of each TV proximal step.", low=1, high=1000
+        20,
+        "FISTA: inner iterations of each TV proximal step.",
+        low=1,
+        high=1000,
+        label="TV inner iterations",
+        rule=only_with("tv_method", "fista", "Only with the algorithm fista."),
     )
 
 
@@ -344,6 +353,8 @@ class TV(Classical[TVSettings]):
     """The image of least total variation that fits the data."""
 
     name, label = "tv", "TV"
+    help = "The flattest image that fits the measurement as well as its noise allows."
+    place, colour, dash = 84, "#CC79A7", (4, 2)
     settings_class = TVSettings
 
     def fit(
@@ -368,6 +379,7 @@ class WaveletSettings(SparseSettings):
         "Penalty on wavelet coefficients relative to ||A||^2: larger is smoother. By default it "
         "follows the noise of the measurement; 1e-4 where that is not known.",
         low=0,
+        label="Wavelet penalty",
     )
     wavelet_levels: int = setting(
         4, "Wavelet levels: more also smooth coarser detail.", low=1, high=10
@@ -378,6 +390,8 @@ class Wavelet(Classical[WaveletSettings]):
     """The image of least l1 norm of its wavelet coefficients that fits the data."""
 
     name, label = "wavelet", "l1-wavelet"
+    help = "Few wavelet coefficients, fitting as well as the noise allows."
+    place, colour, dash = 85, "#CC79A7", (10, 4)
     settings_class = WaveletSettings
 
     def fit(

@@ -23,6 +23,8 @@ class Supervised(Solver):
     """F(FBP); nothing afterwards makes the image agree with the measurement."""
 
     name, label, modalities = "supervised", "Supervised U-Net", ("CT",)
+    help = "FBP corrected by a network that was trained for this very scan."
+    place, colour, dash = 70, "#D55E00", (8, 3)
     settings_class = Settings
     supervised = True
 

@@ -30,51 +30,79 @@ class CTAcquisition(Settings):
     )
     start_angle: float = setting(0.0, "Angle of the first view.", low=-360, high=360, unit="deg")
     geometry: str = setting(
-        "parallel", "Rays in parallel or from a point source.", choices=("parallel", "fan")
+        "parallel",
+        "Rays in parallel or from a point source.",
+        choices=("parallel", "fan"),
+        label="Rays",
     )
     detectors: int | None = setting(
-        None, "Detector bins; by default enough to see the whole image.", low=1, high=20_000
+        None,
+        "Detector bins; by default enough to see the whole image.",
+        low=1,
+        high=20_000,
+        label="Detector bins",
     )
     pitch_mm: float | None = setting(
-        None, "Detector bin width; by default one pixel (at the centre).", above=0, unit="mm"
+        None,
+        "Detector bin width; by default one pixel (at the centre).",
+        above=0,
+        unit="mm",
+        label="Detector pitch",
     )
     source_origin_mm: float = setting(
-        595.0, "Fan beam: distance from source to rotation centre.", above=0, unit="mm"
+        595.0,
+        "Fan beam: distance from source to rotation centre.",
+        above=0,
+        unit="mm",
+        label="Source to centre",
     )
     source_detector_mm: float = setting(
-        1086.5, "Fan beam: distance from source to detector.", above=0, unit="mm"
+        1086.5,
+        "Fan beam: distance from source to detector.",
+        above=0,
+        unit="mm",
+        label="Source to detector",
     )
     photons: float | None = setting(
         None,
         "Photons per ray before the patient: fewer is noisier. Without it: no noise.",
         above=0,
+        label="Photons per ray",
     )
     electronic_noise: float = setting(
         0.0, "SD of the detector's own noise, in photons.", low=0, unit="photons"
     )
     gaussian_noise: float = setting(
-        0.0, "SD of Gaussian noise on the line integrals, instead of photon noise.", low=0
+        0.0,
+        "SD of Gaussian noise on the line integrals, instead of photon noise.",
+        low=0,
+        label="Gaussian noise, SD",
     )
     noise: str = setting(
         "auto",
         "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
         choices=("auto", "none"),
         before="none",
+        label="Noise of a measured scan",
     )
     fbp_filter: str = setting(
         "ramp",
         "Filter of the filtered back-projection: ramp is sharpest, Hann and Hamming smoothest.",
         choices=("ramp", "shepp-logan", "cosine", "hann", "hamming"),
+        label="FBP filter",
     )
     backend: str = setting(
         "native",
         "Projector: our own, or one you installed.",
         choices=("native", "astra", "torch-radon"),
+        label="Projector",
     )
     weighted: bool = setting(
-        True, "With photon noise: weigh each ray by its certainty in the data term."
+        True,
+        "With photon noise: weigh each ray by its certainty in the data term.",
+        label="Weigh rays by certainty",
     )
-    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4, label="Finer grid of the scan")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,14 +123,20 @@ class MRIAcquisition(Settings):
         choices=("inversebench", "fastmri", "fastmri-fraction", "equispaced", "random"),
     )
     acs_lines: int | None = setting(
-        None, "Fully sampled lines at the centre; by default as the mask prescribes.", low=0
+        None,
+        "Fully sampled lines at the centre; by default as the mask prescribes.",
+        low=0,
+        label="ACS lines",
     )
-    coils: int = setting(1, "Receive coils of a simulated scan.", low=1, high=128)
+    coils: int = setting(
+        1, "Receive coils of a simulated scan.", low=1, high=128, label="Receive coils"
+    )
     noise: str = setting(
         "auto",
         "Of a measured scan with noise that is not given: estimate it, or take it for noise-free.",
         choices=("auto", "none"),
         before="none",
+        label="Noise of a measured scan",
     )
     kspace_noise: float = setting(
         0.0,
@@ -110,8 +144,9 @@ class MRIAcquisition(Settings):
         "image's 0.99 quantile. A simulated scan gets it; of a measured one it is taken as known, "
         "and estimated without a number.",
         low=0,
+        label="k-space noise, SD",
     )
-    fine_grid: int = setting(1, FINE_GRID, low=1, high=4)
+    fine_grid: int = setting(1, FINE_GRID, low=1, high=4, label="Finer grid of the scan")
 
 
 TASKS = ("deblur-gaussian", "deblur-motion", "super-resolution")

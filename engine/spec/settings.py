@@ -11,13 +11,37 @@ import functools
 import math
 import types
 import typing
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from engine.spec.errors import RequestError
 from engine.spec.numbers import as_float
 
 LONGEST_SHOWN = 80  # signs of a wrong value that a message repeats
+
+
+# Why a form does not let a field be edited, '' when it does; from all values and the changed names.
+Rule = Callable[[dict[str, Any], set[str]], str]
+
+
+def only_with(name: str, wanted: Any, reason: str) -> Rule:
+    """The field means something only while ``name`` has the value ``wanted``."""
+    return lambda values, changed: "" if values.get(name) == wanted else reason
+
+
+def never_with(name: str, value: Any, reason: str) -> Rule:
+    """The field means nothing while ``name`` has that value."""
+    return lambda values, changed: reason if values.get(name) == value else ""
+
+
+def only_if_given(name: str, reason: str) -> Rule:
+    return lambda values, changed: "" if name in changed else reason
+
+
+def excludes(name: str, own: str, reason: str) -> Rule:
+    """Not while ``name`` is given; when both are, both stay open so that one can be cleared."""
+    return lambda values, changed: reason if name in changed and own not in changed else ""
 
 
 def setting(
@@ -30,10 +54,13 @@ def setting(
     choices: tuple[str, ...] = (),
     unit: str = "",
     before: Any = None,
+    label: str = "",
+    rule: Rule | None = None,
 ) -> Any:
     """A field with its meaning and limits; ``above`` is a strict lower bound.
 
     ``before`` is what a record without this setting was made with, if that was not the default.
+    ``label`` is what a form calls it, if not by its name in words; ``rule`` when it is open there.
     """
     metadata = {
         "help": help,
@@ -43,6 +70,8 @@ def setting(
         "choices": choices,
         "unit": unit,
         "before": before,
+        "label": label,
+        "rule": rule,
     }
     return dataclasses.field(default=default, metadata=metadata)
 
@@ -68,7 +97,14 @@ def value_type(cls: type, field_name: str) -> tuple[type, bool]:
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of every settings group: validation on construction, to_dict / from_dict."""
+    """Base of every settings group: validation on construction, to_dict / from_dict.
+
+    A form shows the fields of ``shown_first`` at once, and those of ``shown_next`` before the rest;
+    names that a group does not have are skipped.
+    """
+
+    shown_first: ClassVar[tuple[str, ...]] = ()
+    shown_next: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

@@ -1,5 +1,6 @@
 """The solver panel asks for everything a run needs and starts none by itself."""
 
+import dataclasses
 import subprocess
 import sys
 from pathlib import Path
@@ -179,7 +180,7 @@ def test_every_method_has_a_form(panel):
     classical = ("fbp", "sirt", "cg", "tv", "wavelet")
     for name in ("dc-pnpdp", "diffpir", "ddnm", "dds", "daps", *classical):
         choose(panel.method_box, name)
-        fields = set(SOLVERS[name].settings_class.__dataclass_fields__)
+        fields = {field.name for field in dataclasses.fields(SOLVERS[name].settings_class)}
         assert set(panel.form.rows) == fields
         assert panel.run.isEnabled()
 

@@ -2,10 +2,9 @@
 
 from app.forms.form import SettingsForm
 from app.forms.history import History
-from app.forms.labels import excludes
 from engine.spec.acquisition import CTAcquisition
 from engine.spec.input_options import InputOptions
-from engine.spec.settings import Settings
+from engine.spec.settings import Settings, excludes
 
 
 def test_forms_that_share_a_history_share_the_undo(qtbot):

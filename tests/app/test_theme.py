@@ -4,6 +4,7 @@ import pytest
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication
 
+from app.forms.choices import load_methods
 from app.theme import REFERENCE, RUN_STYLES, Theme, is_dark, make_palette, run_style, tabular
 
 Role = QPalette.ColorRole
@@ -66,6 +67,7 @@ def test_a_system_without_an_opinion_gets_dark(restored):
 
 
 def test_no_two_methods_share_colour_and_dashes():
+    load_methods()
     styles = {name: s for name, s in RUN_STYLES.items() if name not in ("ideal", "zero-filled")}
     assert len({(s.colour, s.dash) for s in styles.values()}) == len(styles)
     assert run_style("Reference") is REFERENCE

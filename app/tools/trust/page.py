@@ -29,7 +29,7 @@ from app.images.plane import PlanePane
 from app.images.text import value_text
 from app.images.view import PaneView
 from app.runs.store import RunEntry
-from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, run_style, tabular
+from app.theme import BLUE, GRID_PX, SMALLEST_TEXT_PX, VERMILLION, RunStyle, tabular
 from app.tools.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES, Reading
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ class Page(QWidget):
             other.setVisible(other is pane or not alone)
 
 
-USUAL: Final = QColor(run_style("diffpir").colour)
-SUSPICIOUS: Final = QColor(run_style("naive").colour)
+USUAL: Final = QColor(BLUE)
+SUSPICIOUS: Final = QColor(VERMILLION)
 LEAST_PX: Final = 96
 
 

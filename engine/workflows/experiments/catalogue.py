@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from engine.solvers import presets
+from engine.solvers.presets import budget
 from engine.spec.errors import RequestError
 from engine.workflows.experiments import paper
 from engine.workflows.experiments.definition import Axis, Experiment, Method, Scan
@@ -63,16 +60,16 @@ LABELS = {
 TUNED = {"ddnm": {"eta": 1.0}, "dds": {"eta": 1.0, "dds_iterations": 20}}
 
 
-def budgeted(solver: str, budgets: Mapping[str, Mapping[str, Any]]) -> Method:
+def budgeted(solver: str, name: str) -> Method:
     """A method with its denoiser calls and what divides them between its levels."""
-    values = dict(budgets[solver]) | TUNED.get(solver, {})
+    values = budget(name, solver) | TUNED.get(solver, {})
     nfe = int(values.pop("nfe"))
     variant = ":".join([solver, *(f"{name}={value}" for name, value in values.items())])
     return Method(LABELS[solver], variant, nfe)
 
 
-MATCHED = tuple(budgeted(solver, presets.MATCHED) for solver in LABELS)
-RECOMMENDED = tuple(budgeted(solver, presets.RECOMMENDED) for solver in LABELS)
+MATCHED = tuple(budgeted(solver, "matched-50") for solver in LABELS)
+RECOMMENDED = tuple(budgeted(solver, "recommended") for solver in LABELS)
 PAIR = MATCHED[-2:]
 
 

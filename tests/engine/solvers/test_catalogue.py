@@ -11,7 +11,8 @@ from engine.solvers.presets import BUDGETS, apply_preset
 from engine.spec.errors import RequestError
 
 ONE_IMAGE_AT_A_TIME = ("sitcom",)  # counts per slice and probes its memory: see test_sitcom
-BY_METHOD = sorted(set(BUDGETS["matched-50"]) - set(ONE_IMAGE_AT_A_TIME))
+WITH_BUDGETS = {name for name, solver in SOLVERS.items() if solver.budgets}
+BY_METHOD = sorted(WITH_BUDGETS - set(ONE_IMAGE_AT_A_TIME))
 
 
 def test_a_setting_of_several_methods_has_one_default_and_one_meaning():
@@ -48,7 +49,8 @@ def test_the_matched_budget_is_fifty_calls_of_the_denoiser(name):
 
 
 def test_the_recommended_budgets_are_the_published_ones():
-    assert set(BUDGETS["recommended"]) == set(BUDGETS["matched-50"])
+    assert all(set(SOLVERS[name].budgets) == set(BUDGETS) for name in WITH_BUDGETS)
+    assert len(WITH_BUDGETS) == 6
     for name in ("dc-pnpdp", "diffpir", "ddnm", "dds"):
         assert budget("recommended", name)[1].nfe == 100
     _, daps = budget("recommended", "daps")
