@@ -46,6 +46,8 @@ class PageView(QTextBrowser):
         super().__init__(parent)
         self.setAccessibleName("Help page")
         self.setOpenLinks(False)
+        # a bar that appears while a page is set resizes it, and the page would be written twice
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextBrowserInteraction
             | Qt.TextInteractionFlag.TextSelectableByKeyboard

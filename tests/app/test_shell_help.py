@@ -215,6 +215,17 @@ def test_pictures_fit_the_page_and_come_from_the_resources_only(window):
     assert view.document().size().height() < high
 
 
+def test_no_page_stands_there_twice(qtbot, window):
+    window.resize(900, 600)
+    window.show()
+    qtbot.waitExposed(window)
+    for page in pages():
+        window.open(page.name)
+        QApplication.processEvents()
+        text = window.view.toPlainText()
+        assert text.count(text.strip().split("\n")[0] + "\n") == 1, page.name
+
+
 def test_a_page_that_cannot_be_read_says_so(small, tmp_path):
     small.open("a")
     (tmp_path / "b.md").unlink()
