@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.forms.form import SettingsForm, excludes, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
-from app.section import empty_layout
+from app.widgets import empty_layout
 from engine.spec.input_options import InputOptions
 
 PAUSE_MS = 300  # after the last letter, before a preview is asked for

@@ -7,14 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.background import STEP, TABLE, Begun, Ended, Step, Table
-from app.runs.mailbox import Mailbox
-from app.tools.experiments.model import BatchRequest
+from app.background import STEP, TABLE, Begun, Ended, JobRequest, Mailbox, Step, Table
 from engine.spec.control import RunControl
-from engine.workflows.experiments.catalogue import find_experiment
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.plan import Case
-from engine.workflows.experiments.request import Request
 from engine.workflows.experiments.runner import Pace, open_runner
 from engine.workflows.experiments.store import Row
 from engine.workflows.experiments.summary import cell, columns, summarise
@@ -22,9 +18,9 @@ from engine.workflows.experiments.summary import cell, columns, summarise
 WORDED = ("scan", "method", "failed")
 
 
-def run_experiment(asked: BatchRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+def run_experiment(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope experiment`` does it: what an earlier start has done is kept."""
-    runner = open_runner(_request(asked), Path(asked.folder), asked.overwrite)
+    runner = open_runner(asked.request, Path(asked.folder), asked.overwrite)
     experiment, cases, pace = runner.request.experiment, runner.plan.cases, Pace(runner)
 
     def tell() -> None:
@@ -52,15 +48,4 @@ def table_of(experiment: Experiment, cases: dict[str, list[Row]]) -> Table:
         tuple(column.heading for column in shown),
         tuple(tuple(cell(column, row) for column in shown) for row in rows),
         frozenset(number for number, column in enumerate(shown) if column.key in WORDED),
-    )
-
-
-def _request(asked: BatchRequest) -> Request:
-    return Request(
-        find_experiment(asked.experiment),
-        tuple(asked.inputs.texts),
-        dict(asked.inputs.options),
-        count=asked.count,
-        prior=asked.prior,
-        quick=asked.quick,
     )
