@@ -68,17 +68,6 @@ DRAIN_MS: Final = 50
 IDLE, RUNNING, ENDING = "idle", "running", "ending"
 TABLE, STEP = "table", "step"  # slots of the mailbox, where only the newest one counts
 
-# The command line's words in the engine's sentences, and the page's own.
-ON_SCREEN: Final = (
-    ("name another folder with -o, or --overwrite it", "choose another folder or tick Begin again"),
-    (
-        "say --unit hu, mu, mu-cm or normalised",
-        "open it in the main window first, and take the open data as inputs",
-    ),
-    ("--prior", "the prior"),
-    ("--deidentify", "“Leave out all names”"),
-)
-
 
 @dataclass(frozen=True)
 class Begun:
@@ -134,13 +123,6 @@ class JobRequest:
     request: Any = None
     overwrite: bool = False
     fault: str = ""
-
-
-def on_screen(sentence: str, words: tuple[tuple[str, str], ...] = ON_SCREEN) -> str:
-    """The engine's sentence in the words of the page."""
-    for command_line, page in words:
-        sentence = sentence.replace(command_line, page)
-    return sentence
 
 
 class Worker:
@@ -315,6 +297,6 @@ class JobWorker(Worker):
         try:
             ended = self.work(request, control, self.mailbox)
         except Exception as error:  # a bug must reach the person, not die with the thread
-            sentence = on_screen(sentence_of(error))
-            ended = Ended("failed", sentence=sentence, details=details_of(error))
+            sentence, details = sentence_of(error), details_of(error)
+            ended = Ended("failed", sentence=sentence, details=details)
         self.mailbox.post(ended)

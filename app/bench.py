@@ -111,10 +111,6 @@ def _run(window: Any, iterations: int) -> dict[str, float | None]:
     }
 
 
-if __name__ == "__main__":
-    print(json.dumps(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))))
-
-
 TICK_MS: Final = 5
 
 
@@ -163,3 +159,7 @@ def memory_mb() -> float | None:
         return None
     pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(float(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))))

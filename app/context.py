@@ -19,6 +19,7 @@ from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
 from app.forms.choices import Choices, load_choices
 from app.forms.history import UndoValues
+from app.forms.labels import on_screen
 from app.runs.events import RunFailed, RunFinished, RunStarted
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
@@ -219,7 +220,7 @@ class AppContext(QObject):
     def _on_started(self, started: RunStarted) -> None:
         log.info("%s started on %d slice(s).", started.label, len(started.slices))
         for warning in started.warnings:
-            self.messages.notice(warning)
+            self.messages.notice(on_screen(warning))
 
     @Slot(object)
     def _on_finished(self, ended: RunFinished) -> None:

@@ -30,9 +30,9 @@ def display_missing() -> bool:
 
 def main(options: argparse.Namespace) -> int:
     if options.demo not in (None, "ct", "mri"):
-        raise RequestError(f"--demo is ct or mri, not '{options.demo}'.")
+        raise RequestError(f"⟦demo⟧ is ct or mri, not '{options.demo}'.")
     if options.path and options.demo:
-        raise RequestError("Give a PATH or --demo, not both.")
+        raise RequestError("Give a PATH or ⟦demo⟧, not both.")
     if display_missing():
         raise RequestError(
             "There is no display to open the workstation on: use dualscope reconstruct, "

@@ -14,6 +14,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
+from app.forms.labels import on_screen
 from engine.spec.errors import DualscopeError, told, unforeseen
 
 Done = Callable[[Any], None]
@@ -83,7 +84,7 @@ class Tasks(QObject):
 def sentence_of(error: BaseException) -> str:
     """What a person is told; the details say the rest."""
     known = told(error) if isinstance(error, Exception) else error
-    return str(known) if isinstance(known, DualscopeError) else unforeseen(error)
+    return on_screen(known) if isinstance(known, DualscopeError) else unforeseen(error)
 
 
 def details_of(error: BaseException) -> str:

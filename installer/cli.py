@@ -86,12 +86,17 @@ def has_display(system: str, variables: Mapping[str, str]) -> bool:
 def run_tests(env: Environment, options: Sequence[str]) -> int:
     """Run every check, pytest last, so that its summary is what one reads."""
     python = str(env.program("python"))
-    checks = (["ruff", "check"], ["ruff", "format", "--check"], ["mypy"])
+    checks = {
+        "ruff check": [python, "-m", "ruff", "check"],
+        "ruff format --check": [python, "-m", "ruff", "format", "--check"],
+        "mypy": [python, "-m", "mypy"],
+        "lint-imports": [str(env.program("lint-imports")), "--no-cache", "--no-logo"],
+    }
     failed = []
-    for check in checks:
-        say(f"Running: {' '.join(check)}")
-        if subprocess.run([python, "-m", *check], cwd=env.root, env=child_environment()).returncode:
-            failed.append(" ".join(check))
+    for name, check in checks.items():
+        say(f"Running: {name}")
+        if subprocess.run(check, cwd=env.root, env=child_environment()).returncode:
+            failed.append(name)
     command, variables = pytest_job(env, options)
     say("Running: pytest")
     code = subprocess.run(command, cwd=env.root, env=child_environment(**variables)).returncode

@@ -12,12 +12,10 @@ from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.theme import VERDICTS, is_dark
 from app.widgets import empty_layout, plain_tip
-from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Fact
 
-NAMES = tuple(InputOptions.__dataclass_fields__)
 # the worst first: a mark of its own shape, and a word
 MARKS: Final = {"blocking": "✖", "doubtful": "⚠", "corrected": "↻", "good": "✓"}
 WORDS: Final = {"blocking": "blocks a run", "doubtful": "doubtful", "corrected": "corrected"}
@@ -65,12 +63,12 @@ class ChecksList(QWidget):
         self._checks = tuple(sorted(checks, key=lambda check: order.index(check.verdict)))
         self._marks = []
         for check in self._checks:
-            sentence = on_screen(check.sentence, NAMES)
+            sentence = on_screen(check.sentence)
             name = check.name[:1].upper() + check.name[1:]
             words = name
             if check.verdict != "good":
                 words = f"{name}, {WORDS[check.verdict]}: {sentence}"
-            tip = on_screen(check.fix, NAMES) if check.verdict != "good" else sentence
+            tip = on_screen(check.fix) if check.verdict != "good" else sentence
             self._add(MARKS[check.verdict], words, tip or sentence, check.verdict)
         for fact in facts:
             name = fact.name[:1].upper() + fact.name[1:]

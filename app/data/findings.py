@@ -12,12 +12,9 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.widgets import empty_layout, plain_tip
-from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
     from engine.data.dataset import Fact
-
-NAMES = tuple(InputOptions.__dataclass_fields__)
 
 
 class FactsList(QWidget):
@@ -67,7 +64,7 @@ class WarningsList(QWidget):
 
     def show_warnings(self, warnings: Iterable[str]) -> None:
         empty_layout(self.column)
-        sentences = [on_screen(words, NAMES) for words in warnings]
+        sentences = [on_screen(words) for words in warnings]
         for sentence in sentences:
             label = SentenceLabel(self)
             label.setToolTip("Doubtful in the data, or assumed because they do not say it.")

@@ -14,7 +14,6 @@ from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question
 from app.data.presenter import DataPresenter
 from app.forms.geometry_dialog import GeometryDialog, Offer
-from app.forms.labels import on_screen
 from app.tasks import Tasks
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
@@ -22,7 +21,6 @@ from engine.spec.input_options import InputOptions
 if TYPE_CHECKING:
     from engine.data.sinogram.dataset import SinogramDataset
 
-NAMES = tuple(InputOptions.__dataclass_fields__)
 MAKING = "Making the preview …"
 CHECKING = "Looking at what the data say …"
 
@@ -120,7 +118,7 @@ class GeometryController(QObject):
 
     def _on_preview_failed(self, sentence: str, details: str) -> None:
         if self.dialog is not None:
-            self.dialog.set_preview(None, f"⚠ {on_screen(sentence, NAMES)}")
+            self.dialog.set_preview(None, f"⚠ {sentence}")
             self.dialog.set_proposals([])
 
     def _on_check(self, answer: tuple[list[Offer], str]) -> None:
@@ -129,7 +127,7 @@ class GeometryController(QObject):
 
     def _on_no_check(self, sentence: str, details: str) -> None:
         if self.dialog is not None:
-            self.dialog.set_proposals([], on_screen(sentence, NAMES))
+            self.dialog.set_proposals([], sentence)
 
 
 def _preview(text: str, options: dict[str, Any]) -> tuple[SinogramDataset | None, np.ndarray]:

@@ -23,7 +23,7 @@ from app.data.opened import (
 )
 from app.data.patient import patient_lines, window_of
 from app.forms.labels import text_of
-from engine.spec.errors import DescriptionNeeded, RequestError
+from engine.spec.errors import DescriptionNeeded, RequestError, Sentence
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset, Fact
@@ -60,7 +60,7 @@ def open_data(
     try:
         views, lines = _views_of(dataset), _lines_of(dataset)
     except RequestError as error:  # one bad slice: the others may be fine
-        warnings.append(str(error))
+        warnings.append(Sentence(error))
     series = _series_items(dataset, found, asked.dataset)
     return Opened(
         text=text,
@@ -143,12 +143,8 @@ def _open(
     path = Path(text)
     if text.startswith(DEMO) or not path.exists():
         return open_input(text, options), None, []
-    from engine.data.readers.dicom.reader import (
-        choose_series,
-        find_series,
-        holds_projections,
-        open_dicom,
-    )
+    from engine.data.readers.dicom.reader import choose_series, holds_projections, open_dicom
+    from engine.data.readers.dicom.series import find_series
 
     if find_reader(path) is not open_dicom or holds_projections(path, options):
         return open_input(text, options), None, []
@@ -260,8 +256,10 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
     geometry = sinogram.geometry
     angles = np.array(geometry.angles_rad)
     start, span = measured_arc(angles)
-    rows = sinogram.read(dataset.count // 2)
-    noise = sinogram.noise([rows], CTAcquisition())
+    middle = dataset.count // 2
+    rows = sinogram.read(middle)
+    noise = sinogram.noise([rows], CTAcquisition(), [middle])
+    origin = "from flat fields" if noise.gain else "estimated"
     step = max(1, rows.shape[1] // STRIP_BINS)
     return MeasuredViews(
         geometry.views,
@@ -270,7 +268,7 @@ def _views_of(dataset: Dataset) -> MeasuredViews | None:
         geometry.kind,
         tuple(np.rad2deg(angles).tolist()),
         np.ascontiguousarray(rows[:, ::step], dtype=np.float32),
-        f"{_rounded(noise.photons[0])}, estimated" if noise.photons else "not known",
+        f"{_rounded(noise.photons[0])}, {origin}" if noise.photons else "not known",
     )
 
 
@@ -301,7 +299,7 @@ def _kspace_noise(dataset: Dataset) -> str:
     try:
         problem = dataset.problem([dataset.count // 2], {}, IntensityMap("mr"), 0)
     except RequestError as error:
-        dataset.warn(str(error))
+        dataset.warn(Sentence(error))
         return "not known"
     sd = float(np.max(np.asarray(problem.noise_sigma)))
     return f"{sd:.2g}, {problem.noise_origin.split()[0]}" if sd > 0 else "not known"

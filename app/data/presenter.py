@@ -17,16 +17,12 @@ from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question, SeriesItem
 from app.data.recent import RecentFiles
 from app.data.thumbnails import MOST_BYTES, PreviewCache, thumbnail_of_series
-from app.forms.labels import on_screen
 from app.tasks import Tasks
-from engine.spec.input_options import InputOptions
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check
 
     _Read = tuple[np.ndarray, tuple[str, ...], tuple[Check, ...]]
-
-NAMES = tuple(InputOptions.__dataclass_fields__)
 
 
 class DataPresenter(QObject):
@@ -134,7 +130,7 @@ class DataPresenter(QObject):
     def _on_failed(self, sentence: str, details: str) -> None:
         self._opening = None
         self._say("open", "")
-        self.failed.emit(on_screen(sentence, NAMES), details)
+        self.failed.emit(sentence, details)
 
     # -- slices -------------------------------------------------------------------------------
 
@@ -176,7 +172,7 @@ class DataPresenter(QObject):
     def _on_preview_failed(self, sentence: str, details: str) -> None:
         if not self._previews.waiting:
             self._say("slice", "")
-        self.failed.emit(on_screen(sentence, NAMES), details)
+        self.failed.emit(sentence, details)
 
     def simulate(self, number: int, acquisition: dict[str, Any], seed: int = 0) -> None:
         """`sinogram` follows with what would be measured of a CT image; only for the newest."""

@@ -40,13 +40,11 @@ from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
 from app.theme import tabular
 from app.widgets import plain_tip
-from engine.spec.input_options import InputOptions
 
 Index = QModelIndex | QPersistentModelIndex
 ICON_PX = 48
 MOST_ROWS = 4  # seen at once; more are scrolled
 ROW_PX = ICON_PX + 8
-NAMES = tuple(InputOptions.__dataclass_fields__)
 NUMBER, KEY = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1
 
 
@@ -128,7 +126,7 @@ class SeriesList(QListView):
         row.setSizeHint(QSize(0, ROW_PX))
         words = f"{item.label}. {second}".strip()
         if item.refusal is not None:
-            words = on_screen(item.refusal, NAMES)
+            words = on_screen(item.refusal)
             row.setEnabled(False)
             row.setData(words, Qt.ItemDataRole.AccessibleDescriptionRole)
         row.setToolTip(plain_tip(words))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from app.export.formats import files_of, is_series
 from app.export.staging import check_free, staging
 from app.runs.store import differing
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, marked
 
 if TYPE_CHECKING:
     from engine.export import Result
@@ -216,7 +216,7 @@ def write_staged(
             return dicom.write_dicom(staged, result, uids)
         return write_outputs([staged], result)
     except DualscopeError as error:  # name the file asked for, not the interim one
-        raise DualscopeError(str(error).replace(str(staged), str(final))) from error
+        raise DualscopeError(marked(error).replace(str(staged), str(final))) from error
 
 
 def _one(result: Result, index: int) -> Result:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.forms.labels import on_screen
-from engine.spec.errors import RequestError
-from engine.spec.settings import Settings, option_name, parse_value, value_type
+from engine.spec.errors import RequestError, named_in
+from engine.spec.settings import Settings, parse_value, value_type
 
 Check = Callable[[dict[str, Any]], object]  # raises RequestError
 
@@ -38,7 +37,7 @@ def read(cls: type[Settings], name: str, text: str) -> Any:
                     return int(number)
             except (ValueError, OverflowError):
                 pass
-        return Wrong(text, str(error))
+        return Wrong(text, on_screen(error))
 
 
 def field_names(cls: type[Settings]) -> tuple[str, ...]:
@@ -63,8 +62,8 @@ def find_faults(
         try:
             cls(**left)
         except RequestError as error:
-            culprit = _culprit(str(error), left, recent)
-            faults[culprit] = str(error)
+            culprit = _culprit(error, left, recent)
+            faults[culprit] = on_screen(error)
             if not culprit:
                 break
             del left[culprit]
@@ -74,13 +73,13 @@ def find_faults(
         try:
             check(dict(left))
         except RequestError as error:
-            faults[_culprit(str(error), dict.fromkeys(names), recent)] = str(error)
-    return {name: on_screen(sentence, names) for name, sentence in faults.items()}
+            faults[_culprit(error, names, recent)] = on_screen(error)
+    return faults
 
 
-def _culprit(sentence: str, values: Mapping[str, Any], recent: Sequence[str]) -> str:
-    named = set(re.findall(r"--[a-z][a-z0-9-]*[a-z0-9]", sentence))
-    candidates = [name for name in values if option_name(name) in named]
+def _culprit(error: RequestError, names: Iterable[str], recent: Sequence[str]) -> str:
+    named = set(named_in(error))
+    candidates = [name for name in names if name in named]
     for name in recent:
         if name in candidates:
             return name

@@ -41,12 +41,12 @@ def load_choices() -> Choices:
     """Everything the solver panel offers; slow the first time."""
     from engine.physics.device import available_devices
     from engine.priors.catalogue import list_priors
-    from engine.solvers.catalogue import SOLVERS
+    from engine.solvers.catalogue import all_solvers
 
     return Choices(
         tuple(
             Method(s.name, s.label, s.settings_class, s.needs_prior, s.modalities)
-            for s in SOLVERS.values()
+            for s in all_solvers().values()
         ),
         {modality: tuple(list_priors(modality)) for modality in ("CT", "MR")},
         ("auto", *available_devices()),
@@ -78,8 +78,9 @@ def prior_card(name: str, modality: str) -> tuple[str, Path]:
         except OSError as error:
             raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
     from engine.priors.catalogue import ANALYTIC, find_prior
+    from engine.spec import plugins
 
-    if name not in ANALYTIC:
+    if name not in ANALYTIC and name not in plugins.registered("priors"):
         raise RequestError(f"There is no card ({path.name}) beside this prior.")
     info = find_prior(name, modality).info
     rows = {

@@ -11,8 +11,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.forms.dial import PolarDial
-from app.forms.form import Rule, SettingsForm, excludes, only_if_given, only_with
+from app.forms.form import SettingsForm
 from app.forms.history import UndoValues
+from app.forms.labels import Rule, excludes, only_if_given, only_with
 from app.forms.pictures import SinogramStrip
 from engine.data.sinogram.view_selection import select_views
 from engine.spec.acquisition import CTAcquisition

@@ -20,7 +20,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.forms.form import SettingsForm, excludes, only_with
+from app.forms.form import SettingsForm
+from app.forms.labels import excludes, only_with
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
 from app.widgets import empty_layout

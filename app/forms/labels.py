@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from engine.spec.settings import option_name
+from engine.spec.acquisition import CTAcquisition, MRIAcquisition, RestorationAcquisition
+from engine.spec.errors import option_name, words
+from engine.spec.input_options import InputOptions
 
 AUTOMATIC = "automatic"
 
@@ -103,7 +104,20 @@ LABELS = {
     "virtual_coils": "Virtual coils",
     "mr_scale": "MR scale",
     "size": "Image side",
+    "deidentify": "Leave out all names",
+    "slice": "Slices",
+    "solver": "Method",
+    "prior": "Prior",
+    "device": "Device",
+    "seed": "Seed",
+    "workers": "Processes",
+    "tls_ca": "TLS authority",
+    "tls_cert": "TLS certificate",
+    "tls_key": "TLS key",
 }
+_FORMS = (InputOptions, CTAcquisition, MRIAcquisition, RestorationAcquisition)
+# what the window has a field for; of anything else it can only say the command line's option
+ON_SCREEN: Final = {*LABELS, *(name for form in _FORMS for name in form.__dataclass_fields__)}
 
 # Symbols people read faster than the file's spelling.
 UNITS = {"deg": "°", "1/mm": "mm⁻¹"}
@@ -157,15 +171,15 @@ def text_of(value: Any) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def on_screen(sentence: str, names: tuple[str, ...]) -> str:
-    """The engine's sentence with the form's words for the options it names."""
+def on_screen(said: str | BaseException, own: Mapping[str, str] | None = None) -> str:
+    """A sentence of the engine in the window's words; ``own`` are the labels of a single page."""
 
-    def words(match: re.Match[str]) -> str:
-        known = {option_name(name): name for name in names}
-        name = known.get(match.group())
-        return match.group() if name is None else f"“{label_of(name)}”"
+    def label(name: str) -> str:
+        if own and name in own:
+            return f"“{own[name]}”"
+        return f"“{label_of(name)}”" if name in ON_SCREEN else option_name(name)
 
-    return re.sub(r"--[a-z][a-z0-9-]*[a-z0-9]", words, sentence)
+    return words(said, label)
 
 
 # The reason why a field is disabled, '' when it is not; from all values and the changed names.

@@ -126,7 +126,7 @@ class MRIPanel(QWidget):
         )
         sampled = mask.sampled if own is None else mask.sampled & own.sampled
         if not sampled.any():
-            raise RequestError("None of the measured lines belongs to this --mask.")
+            raise RequestError("None of the measured lines belongs to this ⟦mask⟧.")
         return sampled, _words(sampled, mask.acs_lines, f"asked for {full.acceleration:g}")
 
     def _on_edited(self) -> None:

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.forms.choices import prior_card
 from app.forms.fields import CalmCombo
+from app.forms.labels import on_screen
 from app.widgets import plain_tip
 from engine.spec.errors import RequestError
 
@@ -95,7 +96,7 @@ class PriorPicker(QWidget):
         try:
             text, folder = prior_card(name, self.modality)
         except RequestError as error:
-            text, folder = str(error), Path()
+            text, folder = on_screen(error), Path()
         dialog = CardDialog(Path(name).name, text, folder, self.window())
         dialog.open()
         return dialog

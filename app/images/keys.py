@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from PySide6.QtCore import Qt
 
-from app.images.display import PRESETS, LinkedView
-from app.images.window_level import WindowLevel, WindowModel
+from app.images.display import LinkedView
+from app.images.window_level import PRESETS, WindowLevel, WindowModel
 
 
 class Help(NamedTuple):

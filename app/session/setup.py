@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Slot
 
 from app.columns import LeftColumn
 from app.data.opened import Opened
-from app.data.presenter import NAMES, DataPresenter
+from app.data.presenter import DataPresenter
 from app.forms.labels import on_screen
 from engine.spec.acquisition import demo_acquisition
 
@@ -94,7 +94,7 @@ class Setup(QObject):
             self.left.solver.set_blocked("Open data first.")
             return
         problem = "" if panel.valid else panel.form.problem()
-        self.left.solver.set_blocked(on_screen(self.data.blocked, NAMES) or problem)
+        self.left.solver.set_blocked(on_screen(self.data.blocked) or problem)
         if self.data.modality == "CT":
             scan = self.data.views
             views = panel.value().get("views", scan.views if scan is not None else 20)

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.context import RUNNING, AppContext
+from app.forms.labels import on_screen
 from app.images.window_level import WindowLevel
 from app.runs.store import RunEntry
 from app.runs.table import DeleteRuns
@@ -188,7 +189,8 @@ class Workspaces(QObject):
             panel.form.cls.from_dict(workspace.acquisition)
             panel.set_values(workspace.acquisition)
         except (DualscopeError, TypeError, ValueError) as error:
-            self.context.messages.error(f"Some settings of the workspace cannot be used: {error}")
+            said = f"Some settings of the workspace cannot be used: {on_screen(error)}"
+            self.context.messages.error(said)
         for name, kind in (("prior", str), ("seed", int), ("device", str)):
             if isinstance(solver.get(name), kind):
                 left.solver.history.set(name, solver[name])
@@ -236,7 +238,7 @@ class Workspaces(QObject):
             try:
                 record = adopt(record, context.autosave)
             except DualscopeError as error:
-                context.messages.error(str(error))
+                context.messages.error(on_screen(error))
                 return
         job = run.job
         context.data.open(str(job["input"]), job.get("options") or {})

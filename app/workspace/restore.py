@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.forms.labels import on_screen
 from app.runs.colours import dash_for, style_of
 from app.runs.store import RunColumns, RunEntry
 from app.theme import run_style
@@ -56,7 +57,7 @@ def restore_runs(
         except DualscopeError as error:
             if path.suffix != SUFFIX:
                 raise  # one record that is none: there is nothing to show
-            entries.append(_lost(run, str(error)))
+            entries.append(_lost(run, on_screen(error)))
     return entries
 
 
@@ -78,7 +79,7 @@ def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEn
         entry.modality, entry.unit = problem.modality, plane_unit(problem, "image")
         history = history[: rebuilt.k]  # the image is not newer than its checkpoint
     except DualscopeError as error:
-        entry.message = entry.message or str(error)
+        entry.message = entry.message or on_screen(error)
         entry.images = recorded_pictures(record, run.record_path)
         count = 0 if entry.images is None else len(entry.images)
         slices = record.input.get("slices")

@@ -179,7 +179,7 @@ def read_locks(folder: Path = FOLDER) -> dict[str, Pin]:
     """The pins of all lock files, by canonical name."""
     if not (folder / SHIPPED).is_file():
         raise RequestError(
-            f"There is no lock file {folder / SHIPPED}: name its folder with --lock."
+            f"There is no lock file {folder / SHIPPED}: name its folder with ⟦lock⟧."
         )
     pins: dict[str, Pin] = {}
     for file in (SHIPPED, *MAYBE_SHIPPED, TESTS):

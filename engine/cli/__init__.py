@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from engine import __version__
 from engine.physics.memory import keep_freed_memory
@@ -40,8 +40,16 @@ DONE, FAILED, WRONG_REQUEST, CANCELLED = 0, 1, 2, 130
 class Parser(argparse.ArgumentParser):
     """Complains in one sentence instead of a page of usage."""
 
+    add_plugins: Callable[[Sequence[str]], None] | None = None
+
     def error(self, message: str) -> NoReturn:
         raise RequestError(f"{message} (see {self.prog} --help)")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Plug-ins that the arguments name bring options of their own."""
+        if self.add_plugins is not None and args is not None:
+            self.add_plugins(args)
+        return super().parse_known_args(args, namespace)
 
 
 def build_parser(names: Sequence[str]) -> argparse.ArgumentParser:

@@ -20,7 +20,7 @@ from engine.export.figure import picture_grid
 from engine.export.outputs import check_outputs, linear_window, window_to_bytes
 from engine.files.atomic import write_bytes_atomic
 from engine.physics.units import IntensityMap
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence
 from engine.spec.input_options import InputOptions, give
 
 MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
@@ -68,7 +68,7 @@ def _look(dataset: Dataset) -> None:
     try:
         dataset.problem([len(dataset) // 2], {}, IntensityMap("mr"), 0)
     except RequestError as error:
-        dataset.warn(str(error))
+        dataset.warn(Sentence(error))
 
 
 def _print_series(console: Console, path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +23,19 @@ from rich.progress import (
 from engine.physics.device import DEVICES
 from engine.priors.network_prior import PRECISIONS
 from engine.runs.run import Run
-from engine.solvers.catalogue import SOLVERS
+from engine.solvers.catalogue import SOLVERS, find_solver
 from engine.solvers.presets import BUDGETS, PRESETS
+from engine.spec import plugins
 from engine.spec.acquisition import (
     CTAcquisition,
     MRIAcquisition,
     RestorationAcquisition,
     acquisition_of,
 )
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, option_name
 from engine.spec.input_options import InputOptions
 from engine.spec.job import Job
-from engine.spec.settings import Settings, option_name, parse_value, value_type
+from engine.spec.settings import Settings, parse_value, value_type
 
 PRESET_NAMES = (*PRESETS, *BUDGETS)
 SHARED = frozenset({"fine_grid", "noise"})  # options of CT and of MRI scans alike
@@ -128,6 +132,20 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
     add_precision(how)
+    # the command line's own parser asks it before it reads the arguments
+    parser.add_plugins = partial(add_plugin_settings, parser)  # type: ignore[attr-defined]
+
+
+def add_plugin_settings(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Options for the settings of those plug-in solvers that the arguments name."""
+    words = [word for text in arguments for word in re.split("[=,]", text)]
+    names = {word.split(":")[0].strip() for word in words} - set(SOLVERS)
+    if not any(text.startswith("--solver") for text in arguments):
+        return
+    for name in names & set(plugins.registered("solvers")):
+        known = frozenset(action.dest for action in parser._actions)
+        cls = find_solver(name).settings_class
+        add_settings(parser, f"settings of {name}", cls, leave_out=known)
 
 
 def add_precision(parser: argparse._ActionsContainer) -> None:
@@ -156,7 +174,7 @@ def job_from(options: argparse.Namespace, solver: str) -> Job:
         acquisition=acquisition_of(path, acquisition_values(options)),
         solver=solver,
         preset=options.preset,
-        settings=given(options, SOLVERS[solver].settings_class),
+        settings=given(options, find_solver(solver).settings_class),
         prior=options.prior or "auto",
         seed=number("--seed", options.seed, int) or 0,
         device=options.device or "auto",
@@ -191,8 +209,9 @@ def acquisition_values(options: argparse.Namespace) -> dict[str, Any]:
 
 def unused_options(options: argparse.Namespace, *solvers: str) -> list[str]:
     """Solver options that were typed but that none of the solvers takes."""
-    known = {f.name for name in solvers for f in dataclasses.fields(SOLVERS[name].settings_class)}
-    typed = given(options, *solver_settings_classes())
+    own = [find_solver(name).settings_class for name in solvers]
+    known = {field.name for cls in own for field in dataclasses.fields(cls)}
+    typed = given(options, *solver_settings_classes(), *own)
     return [option_name(name) for name in typed if name not in known]
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from engine.cli import prior_import, prior_train
-from engine.priors.catalogue import find_prior, list_priors, list_supervised, prior_file
+from engine.priors.catalogue import KINDS, find_prior, list_priors, list_supervised, prior_file
 from engine.priors.trained_scan import trained_scan
 from engine.spec.errors import RequestError
 
@@ -39,7 +39,13 @@ def run(options: argparse.Namespace) -> int:
     if options.action == "list":
         for modality in ("CT", "MR"):
             for name in [*list_priors(modality), *list_supervised(modality)]:
-                print(f"{modality}  {name:12s} {find_prior(name, modality).info.description}")
+                try:
+                    info = find_prior(name, modality).info
+                except RequestError as error:  # a plug-in; the others are still listed
+                    print(f"{modality}  {name:12s} {error}")
+                    continue
+                if info.intensity.kind == KINDS[modality]:
+                    print(f"{modality}  {name:12s} {info.description}")
         return 0
     if options.action == "info":
         print(json.dumps(find_prior(options.name, "CT").info.to_dict(), indent=1))

@@ -32,8 +32,7 @@ from engine.priors.training.objective import Denoising, Objective
 from engine.priors.training.report import ProgressLine
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.priors.training.validation import Validation
-from engine.spec.errors import DualscopeError, RequestError
-from engine.spec.settings import option_name
+from engine.spec.errors import DualscopeError, RequestError, option_name
 
 DONE, CANCELLED = 0, 130
 

@@ -22,7 +22,7 @@ from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.spec.job import Job
 from engine.spec.numbers import regions_in_words
 
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
             notes = write_outputs(outputs, result, overwrite)
         except DualscopeError as error:
             kind = RequestError if isinstance(error, RequestError) else DualscopeError
-            raise kind(f"{error} {kept(prepared_run)}".strip()) from error
+            raise kind(f"{marked(error)} {kept(prepared_run)}".strip()) from error
         for note in notes:
             print(f"dualscope: note: {note}", file=sys.stderr)
         if prepared_run.record_path:

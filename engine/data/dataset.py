@@ -21,9 +21,8 @@ from torch import Tensor
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import InputOptions
-from engine.spec.settings import option_name
 
 if TYPE_CHECKING:
     import pydicom
@@ -54,6 +53,10 @@ class Check:
     verdict: Verdict
     sentence: str
     fix: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("sentence", "fix"):
+            object.__setattr__(self, name, Sentence(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,13 @@ class Dataset(ABC):
         return self.count
 
     def add_fact(self, name: str, value: object, origin: str) -> None:
-        self.facts.append(Fact(name, str(value), origin))
+        self.facts.append(Fact(name, Sentence(str(value)), Sentence(origin)))
 
     def take(self, options: InputOptions) -> None:
         """What a person said that holds for any file of this kind."""
         for name in ("maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"):
             if getattr(options, name) is not None:
-                raise RequestError(f"{option_name(name)} is for k-space: this is a {self.kind}.")
+                raise RequestError(f"⟦{name}⟧ is for k-space: this is a {self.kind}.")
 
     def say(self, name: str, value: object, origin: str) -> None:
         """A fact that a later problem of the same data replaces."""
@@ -137,20 +140,20 @@ class Dataset(ABC):
         for check in self.checks:
             if check.verdict == "blocking":
                 raise RequestError(
-                    f"{self.description}: {check.sentence} {check.fix}".rstrip()
-                    + " (--ignore-checks runs it all the same.)"
+                    f"{self.description}: {marked(check.sentence)} {marked(check.fix)}".rstrip()
+                    + " (⟦ignore_checks⟧ runs it all the same.)"
                 )
 
     def warn(self, sentence: str) -> None:
-        if sentence not in self.warnings:
-            self.warnings.append(sentence)
+        if (said := Sentence(sentence)) not in self.warnings:
+            self.warnings.append(said)
 
     def settle_slices(self, slice_mm: float | None, origin: str) -> None:
         """The distance of neighbouring slices, unless the input itself says where they lie."""
         if slice_mm is None:
             return
         if self.placements is not None:
-            self.warn("--slice-spacing-mm is ignored: the file says where its slices lie.")
+            self.warn("⟦slice_spacing_mm⟧ is ignored: the file says where its slices lie.")
             return
         self.slice_mm = slice_mm
         self.add_fact("slice spacing", f"{slice_mm:g} mm", origin)

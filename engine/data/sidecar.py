@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import PATH_OPTIONS, InputOptions
-from engine.spec.settings import option_name, value_type
+from engine.spec.settings import value_type
 
 MAX_BYTES = 16 << 20
 MAX_VALUES = 1_000_000
@@ -45,7 +45,7 @@ class Described:
     def origin(self, name: str) -> str:
         if self.sidecar is not None and name in self.from_sidecar:
             return self.sidecar.name
-        return f"option {option_name(name)}"
+        return Sentence(f"option ⟦{name}⟧")
 
 
 def describe(path: Path, options: InputOptions) -> Described:
@@ -67,7 +67,7 @@ def describe(path: Path, options: InputOptions) -> Described:
         InputOptions.from_dict(said)
         merged = InputOptions.from_dict({**said, **typed})
     except (RequestError, OverflowError) as error:
-        raise RequestError(f"{sidecar.name}: {error}") from None
+        raise RequestError(f"{sidecar.name}: {marked(error)}") from None
     return Described(
         options=merged,
         sidecar=sidecar,
@@ -88,7 +88,7 @@ def _find(path: Path, options: InputOptions) -> Path | None:
     if options.sidecar is not None:
         chosen = Path(options.sidecar)
         if not chosen.is_file():
-            raise RequestError(f"--sidecar {options.sidecar}: there is no such file.")
+            raise RequestError(f"⟦sidecar⟧ {options.sidecar}: there is no such file.")
         return chosen
     beside = sidecar_of(path)
     return beside if beside.is_file() and beside != path else None

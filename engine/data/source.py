@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+
+import numpy as np
 
 from engine.data.dataset import Dataset, ImageDataset, stamp_of
 from engine.data.images.shrink import shrunk
 from engine.data.readers.dicom.magic import is_dicom
 from engine.data.sidecar import describe
 from engine.files.path_safety import check_regular
-from engine.spec.errors import RequestError
+from engine.spec import plugins
+from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.input_options import InputOptions
 
 MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
@@ -68,6 +72,11 @@ def open_input(text: str, options: InputOptions | None = None) -> Dataset:
         dataset = find_reader(path)(path, options)
         said = describe(path, options).options if dataset.kind == "kspace" else options
         dataset.take(said)
+    return settled(dataset, options)
+
+
+def settled(dataset: Dataset, options: InputOptions) -> Dataset:
+    """What every input ends with, wherever it comes from: its size, its files, a first look."""
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
     dataset.opened = tuple(stamp_of(file) for file in dataset.files)
@@ -91,8 +100,29 @@ def find_reader(path: Path) -> Reader:
     for suffix, (module, function) in READERS.items():
         if name.endswith(suffix):
             return getattr(import_module(module), function)
-    known = ", ".join(READERS)
+    for added in plugins.registered("readers"):
+        if name.endswith("." + added.lower().lstrip(".")):
+            return partial(_read_by_plugin, added)
+    known = ", ".join([*READERS, *plugins.registered("readers")])
     raise RequestError(f"{path}: this kind of file is not supported; give one of {known}.")
+
+
+def _read_by_plugin(name: str, path: Path, options: InputOptions) -> Dataset:
+    """A plug-in's function of path and options gives a Dataset, or an array of numbers."""
+    from engine.data.readers.arrays import open_array
+
+    read = plugins.load("readers", name)
+    try:
+        found = read(path, options)
+    except DualscopeError:
+        raise
+    except Exception as error:  # it is somebody else's code
+        raise plugins.broken("readers", name, f"{type(error).__name__}: {error}") from error
+    if isinstance(found, np.ndarray):
+        return open_array(found, path, options, partial(_read_by_plugin, name, path))
+    if not isinstance(found, Dataset):
+        raise plugins.broken("readers", name, "it gives neither a Dataset nor an array")
+    return found
 
 
 def parse_slices(text: str | None, count: int) -> tuple[int, ...]:
@@ -111,6 +141,6 @@ def parse_slices(text: str | None, count: int) -> tuple[int, ...]:
             raise ValueError
     except ValueError:
         raise RequestError(
-            f"--slice '{text}' selects nothing: give N or A:B[:S] within 0..{count - 1}."
+            f"⟦slice⟧ '{text}' selects nothing: give N or A:B[:S] within 0..{count - 1}."
         ) from None
     return tuple(chosen)

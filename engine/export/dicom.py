@@ -187,7 +187,7 @@ def check_replaceable(folder: Path, overwrite: bool) -> None:
         raise RequestError(f"{folder} is a file, not a folder.")
     names = [entry.name for entry in folder.iterdir()]
     if names and not overwrite:
-        raise RequestError(f"{folder} is not empty: add --overwrite to replace its series.")
+        raise RequestError(f"{folder} is not empty: add ⟦overwrite⟧ to replace its series.")
     foreign = [name for name in names if not OUR_NAMES.fullmatch(name)]
     if foreign:
         raise RequestError(

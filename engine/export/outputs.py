@@ -142,7 +142,7 @@ def check_outputs(
         if path.is_dir():
             raise RequestError(f"{path} is a folder.")
         if path.exists() and not overwrite:
-            raise RequestError(f"{path} exists: add --overwrite to replace it.")
+            raise RequestError(f"{path} exists: add ⟦overwrite⟧ to replace it.")
     if len({path.absolute() for path in paths}) < len(paths):
         raise RequestError("The same output is named twice.")
     return paths
@@ -198,7 +198,7 @@ def parse_window(text: str | None) -> tuple[float, float] | None:
         if not width > 0:
             raise ValueError
     except ValueError:
-        raise RequestError(f"--window '{text}': give centre/width, such as 40/400.") from None
+        raise RequestError(f"⟦window⟧ '{text}': give centre/width, such as 40/400.") from None
     return centre, width
 
 

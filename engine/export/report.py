@@ -99,7 +99,7 @@ def page(
     sections: list[tuple[str, str]] = [
         ("Images", images_section(problem, runs, window)),
         ("Metrics", metrics_table(runs, [body["message"] for _, body in bodies])),
-        ("Convergence", _charts(runs)),
+        ("Convergence", charts(runs)),
         ("Spectra of the last iteration", _spectra(runs)),
         ("Settings", settings_table(runs)),
         ("Provenance", provenance_table(bodies, operator) if bodies else ""),
@@ -123,7 +123,7 @@ def document(title: str, about: str, body: str) -> str:
     )
 
 
-def _charts(runs: Sequence[tuple[str, Run]]) -> str:
+def charts(runs: Sequence[tuple[str, Run]]) -> str:
     drawn = []
     for name, heading, log in CHARTS:
         curves = []

@@ -25,5 +25,5 @@ def choose_device(name: str) -> torch.device:
         # Apple's GPU has no sparse matrices in torch, which CT needs.
         return torch.device("cuda" if "cuda" in found else "cpu")
     if name not in found:
-        raise RequestError(f"--device {name} is not available here: use {' or '.join(found)}.")
+        raise RequestError(f"⟦device⟧ {name} is not available here: use {' or '.join(found)}.")
     return torch.device(name)

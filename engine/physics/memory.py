@@ -7,8 +7,11 @@ import ctypes
 import gc
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
+
 
 # of glibc's mallopt
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
@@ -46,6 +49,8 @@ class PeakMemory:
         self._before: int | None = None
 
     def __enter__(self) -> PeakMemory:
+        import torch  # not when the command starts
+
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
@@ -58,6 +63,8 @@ class PeakMemory:
         if self._before is None:
             return
         if self.device.type == "cuda":
+            import torch
+
             peak: int | None = torch.cuda.max_memory_allocated(self.device)
         else:
             peak = _status_bytes("VmHWM")

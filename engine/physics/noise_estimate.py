@@ -4,13 +4,18 @@ Fine differences between neighbouring rays hold noise and the object's own edges
 these only the noise follows the law of counted photons, variance = exp(y) / I0 for a line integral
 y, from the air beside the object to its thickest part. So the rays are sorted by y, each group
 says how much noise its differences allow at most, and the group that allows least is believed.
+
+Where flat and dark frames were taken several times, they tell it without the object (photon
+transfer, Janesick 2007): a pixel's variance over the frames is gain^2 photons + electronic^2.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import uniform_filter1d
+from scipy.ndimage import median_filter, uniform_filter1d
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
@@ -65,3 +70,66 @@ def _least_agreeing(ordered: NDArray[np.float64], size: int) -> float:
     while count < ordered.size and ordered[count] < ordered[:count].mean() * (1 + AGREE * spread):
         count += 1
     return float(ordered[:count].mean())
+
+
+SMOOTH = 31  # bins: what changes over more than these from frame to frame is the beam
+STRAY = 20.0  # times the usual variance for its brightness: not noise (a bad pixel, a zinger)
+
+
+@dataclass(frozen=True)
+class Detector:
+    """What a detector makes of photons: ``gain`` counts of each, and noise of its own, in counts.
+
+    ``light`` is the mean of the flat frames above the dark ones, by bin.
+    """
+
+    gain: float
+    electronic: float
+    light: NDArray[np.float64]
+
+    @property
+    def photons(self) -> NDArray[np.float64]:
+        """Per ray in air, by bin; zero where the bin is dead."""
+        return np.clip(np.nan_to_num(self.light), 0, None) / self.gain
+
+
+def photon_transfer(flats: NDArray, darks: NDArray | None) -> Detector | None:
+    """From frames ``[n, bins]``; None when they are too few or do not differ.
+
+    Differences of one frame and the next hold neither the pattern of the detector nor, with the
+    beam's brightness evened out, its fluctuations. Electronic noise is that of the dark frames;
+    without several of them none is assumed.
+    """
+    flat = np.asarray(flats, np.float64)
+    if flat.ndim != 2 or (len(flat) - 1) * flat.shape[1] < FEWEST:
+        return None
+    dark = np.zeros((1, flat.shape[1])) if darks is None else np.asarray(darks, np.float64)
+    above = flat - dark.mean(0)
+    light = above.mean(0)
+    lit = light > 0
+    if not lit.any():
+        return None
+    level = np.median(above[:, lit] / light[lit], axis=1, keepdims=True)
+    if not (level > 0).all():
+        return None
+    variance = _over_frames(above / level)
+    own = _over_frames(dark) if len(dark) > 1 else np.zeros_like(variance)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = variance / light
+        usual = np.isfinite(ratio) & (light > 0) & np.isfinite(own)
+        usual &= ratio <= STRAY * np.median(ratio[usual]) if usual.any() else usual
+    if usual.sum() * (len(flat) - 1) < FEWEST:
+        return None
+    electronic = float(own[usual].mean())
+    gain = float((variance[usual] - own[usual]).sum() / light[usual].sum())
+    return Detector(gain, float(np.sqrt(electronic)), light) if gain > 0 else None
+
+
+def _over_frames(frames: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variance of each bin from pairs of frames, without what changes smoothly along the bins."""
+    pairs = np.diff(frames, axis=0)
+    left = 1.0
+    if pairs.shape[1] > 2 * SMOOTH:
+        pairs = pairs - median_filter(np.nan_to_num(pairs), (1, SMOOTH), mode="mirror")
+        left = 1 - (2 - np.pi / 2) / SMOOTH  # of the variance: 1 + var(median) - 2 cov
+    return np.asarray((pairs**2).mean(0) / (2 * left))

@@ -46,7 +46,7 @@ class Nufft:
         if count > MAX_SAMPLES or needed > available_memory_bytes() // 2:
             raise RequestError(
                 f"{count} samples of k-space need {needed / 1e9:.1f} GB of memory: "
-                "reconstruct fewer spokes (--acceleration)."
+                "reconstruct fewer spokes (⟦acceleration⟧)."
             )
         self.size = size
         self.grid = (OVERSAMPLING * size[0], OVERSAMPLING * size[1])

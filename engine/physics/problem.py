@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ class Problem:
     pixel_mm: tuple[float, float] | None = None  # (row, column) spacing
     slices: tuple[int, ...] = ()  # which slices of the input; by default 0, 1, ...
     provenance: dict[str, Any] = field(default_factory=dict)
+    source: Any = None  # for whoever made it, to make it again in another prior's units
 
     def __post_init__(self) -> None:
         if not self.slices:
@@ -47,6 +48,20 @@ class Problem:
         if isinstance(self.noise_sigma, Tensor):
             self.noise_sigma = self.noise_sigma.to(device)
         return self
+
+    def of_slice(self, number: int) -> Problem:
+        """One of the slices; for operators that all slices share."""
+        i = self.slices.index(number)
+        noise, found = torch.as_tensor(self.noise_sigma), self.provenance.get("noise_found")
+        return replace(
+            self,
+            measurement=self.measurement[i : i + 1],
+            noise_sigma=noise[i : i + 1] if noise.numel() > 1 else self.noise_sigma,
+            weights=None if self.weights is None else self.weights[i : i + 1],
+            reference=None if self.reference is None else self.reference[i : i + 1],
+            slices=(number,),
+            provenance=self.provenance | ({"noise_found": found[i : i + 1]} if found else {}),
+        )
 
     def residual(self, x: Tensor) -> Tensor:
         """A x - y."""

@@ -96,8 +96,8 @@ def estimate_maps(
     if lines < MIN_LINES or rows.stop - rows.start < MIN_LINES:
         raise RequestError(
             f"{what} has {lines} fully sampled lines at the centre of k-space; coil sensitivities "
-            f"need at least {MIN_LINES}: give maps (--maps FILE), or use one virtual coil "
-            "(--coil-use combine)."
+            f"need at least {MIN_LINES}: give maps (⟦maps⟧ FILE), or use one virtual coil "
+            "(⟦coil_use⟧ combine)."
         )
     block = kspace[:, rows, columns].to(torch.complex128)
     if not bool(block.abs().amax() > 0):

@@ -10,6 +10,7 @@ from engine.priors.gaussian import GaussianPrior
 from engine.priors.prior import Prior
 from engine.priors.trained_scan import trained_scan
 from engine.priors.tv import TVPrior
+from engine.spec import plugins
 from engine.spec.errors import RequestError
 
 ANALYTIC = ("tv", "gaussian")
@@ -26,10 +27,21 @@ def bundled() -> dict[str, Path]:
 
 
 def list_priors(modality: str) -> list[str]:
-    """Names that ``load_prior`` accepts for a modality, best first."""
+    """Names that ``load_prior`` accepts for a modality, best first.
+
+    Plug-ins are listed without loading them: one whose name begins with the other modality's
+    prefix is left out.
+    """
+    other = {"CT": "mr-", "MR": "ct-"}[modality]
+    added = [name for name in plugins.registered("priors") if not name.startswith(other)]
+    known = [*_trained(modality), *ANALYTIC]
+    return known + [name for name in added if name not in known]
+
+
+def _trained(modality: str) -> list[str]:
     prefix = modality.lower() + "-"
     trained = [name for name in bundled() if name.startswith(prefix)]
-    return sorted(trained, key=lambda name: name != BEST[modality]) + list(ANALYTIC)
+    return sorted(trained, key=lambda name: name != BEST[modality])
 
 
 def list_supervised(modality: str) -> list[str]:
@@ -46,16 +58,16 @@ def load_prior(name: str, modality: str, supervised: bool | None = False) -> Pri
     name = chosen_name(name, modality, supervised)
     prior = find_prior(name, modality)
     if prior.info.intensity.kind != KINDS[modality]:
-        raise RequestError(f"--prior {name} is not for {modality} images.")
+        raise RequestError(f"⟦prior⟧ {name} is not for {modality} images.")
     corrects = trained_scan(prior.info) is not None
     if corrects and supervised is False:
         raise RequestError(
             f"{name} was trained to correct FBP images, not to denoise: "
-            "use it with --solver supervised."
+            "use it with ⟦solver⟧ supervised."
         )
     if supervised and not corrects:
         raise RequestError(
-            f"{name} was trained to denoise, not to correct FBP images: --solver "
+            f"{name} was trained to denoise, not to correct FBP images: ⟦solver⟧ "
             "supervised needs a network from 'dualscope prior train --supervised'."
         )
     return prior
@@ -67,11 +79,11 @@ def chosen_name(name: str, modality: str, supervised: bool | None = False) -> st
 
 
 def _best(modality: str, supervised: bool) -> str:
-    names = list_supervised(modality) if supervised else list_priors(modality)
+    names = list_supervised(modality) if supervised else [*_trained(modality), *ANALYTIC]
     if not names:
         raise RequestError(
             "There is no supervised network in the box: train one with 'dualscope prior train "
-            "--supervised' and name it with --prior."
+            "--supervised' and name it with ⟦prior⟧."
         )
     return names[0]
 
@@ -92,9 +104,24 @@ def find_prior(name: str, modality: str) -> Prior:
         return GaussianPrior(intensity, channels, mean=-0.4 if is_ct else 0.0)
     path = prior_file(name)
     if not path.is_file():
+        if name in plugins.registered("priors"):
+            return _plugin(name)
         raise RequestError(
-            f"--prior '{name}' is neither a file nor one of {', '.join(list_priors(modality))}."
+            f"⟦prior⟧ '{name}' is neither a file nor one of {', '.join(list_priors(modality))}."
         )
     from engine.priors.safetensors_file import load_prior_file
 
     return load_prior_file(path)
+
+
+def _plugin(name: str) -> Prior:
+    """A registered prior, or what a registered class or function without arguments makes."""
+    made = plugins.load("priors", name)
+    if not isinstance(made, Prior):
+        try:
+            made = made()
+        except Exception as error:  # it is somebody else's code
+            raise plugins.broken("priors", name, f"{type(error).__name__}: {error}") from error
+    if not isinstance(made, Prior):
+        raise plugins.broken("priors", name, "it gives no Prior")
+    return made

@@ -25,10 +25,10 @@ def check_precision(precision: str, device: torch.device | str) -> None:
     """Refuse what is not known, or what the device would only pretend to."""
     if precision not in PRECISIONS:
         raise RequestError(
-            f"--precision '{precision}' is not known: choose {', '.join(PRECISIONS)}."
+            f"⟦precision⟧ '{precision}' is not known: choose {', '.join(PRECISIONS)}."
         )
     if precision == "bf16" and not bf16_is_supported(device):
-        raise RequestError(f"--precision bf16: the {torch.device(device).type} here has none.")
+        raise RequestError(f"⟦precision⟧ bf16: the {torch.device(device).type} here has none.")
 
 
 def in_precision(prior: Prior, precision: str) -> Prior:

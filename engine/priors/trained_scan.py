@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.priors.prior import PriorInfo
 from engine.spec.acquisition import CTAcquisition
+from engine.spec.errors import Sentence
 from engine.spec.settings import setting
 
 # how a scan is computed, not what it shows
@@ -65,9 +66,10 @@ def unfamiliar(info: PriorInfo, kind: str, acquisition: dict[str, Any]) -> str |
     if kind != "image":
         differs = ["the data are measured, not simulated"]
     elif "task" in acquisition:
-        differs = [f"the images are no FBP but come from --task {acquisition['task']}"]
+        differs = [f"the images are no FBP but come from ⟦task⟧ {acquisition['task']}"]
     else:
         differs = scan.differences(CTAcquisition.from_dict(acquisition))
     if not differs:
         return None
-    return f"{info.name} was trained for {scan.words()}; this scan differs: {', '.join(differs)}."
+    said = f"{info.name} was trained for {scan.words()}; this scan differs: {', '.join(differs)}."
+    return Sentence(said)

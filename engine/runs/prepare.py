@@ -81,7 +81,7 @@ class Prepared:
 def check_job(job: Job) -> None:
     """Complain about options before long work."""
     if job.seed < 0:
-        raise RequestError(f"--seed must not be negative, not {job.seed}.")
+        raise RequestError(f"⟦seed⟧ must not be negative, not {job.seed}.")
     solver = find_solver(job.solver)
     check_precision(job.precision, choose_device(job.device))
     if job.preset is None:
@@ -111,9 +111,9 @@ def prepare(
     if gate and not job.ignore_checks:
         dataset.refuse_blocked()
     if dataset.modality not in solver.modalities:
-        raise RequestError(f"--solver {job.solver} is for {solver.modalities[0]} data only.")
+        raise RequestError(f"⟦solver⟧ {job.solver} is for {solver.modalities[0]} data only.")
     if "task" in job.acquisition and dataset.kind != "image":
-        raise RequestError(f"--task is for images: {job.input} is a measured {dataset.kind}.")
+        raise RequestError(f"⟦task⟧ is for images: {job.input} is a measured {dataset.kind}.")
     kind = solver.supervised if solver.needs_prior else None
     prior = prior or load_prior(job.prior, dataset.modality, kind)
     prior = in_precision(prior, job.precision)
@@ -206,7 +206,7 @@ def resume_run(
     if said == REMOVED and input is None:
         raise RequestError(f"{record_path} is de-identified: name the INPUT again.")
     if input is not None and said != REMOVED and not is_network(str(said)):
-        raise RequestError("--resume takes everything from the record: leave INPUT.")
+        raise RequestError("⟦resume⟧ takes everything from the record: leave INPUT.")
     places = record.job if own else {"input": input} if input is not None else {}
     prepared = prepare(recorded_job(record, str(record_path), places), gate=False)
     if record.input.get("sha256") != prepared.dataset.sha256():

@@ -30,7 +30,7 @@ def prepare_again(
     """
     job = recorded_job(record, str(path), {} if input is None else {"input": input})
     if job.input == REMOVED:
-        raise RequestError(f"{path} is de-identified: name its data with --input.")
+        raise RequestError(f"{path} is de-identified: name its data with ⟦input⟧.")
     job = dataclasses.replace(job, device=device or job.device)
     prepared = prepare(job, gate=False)
     if record.input.get("sha256") != prepared.dataset.sha256():

@@ -23,7 +23,7 @@ from engine.runs.verdicts import verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, told
+from engine.spec.errors import DualscopeError, RequestError, Sentence, told
 from engine.spec.settings import Settings
 
 
@@ -99,7 +99,7 @@ class Run:
             failure = told(error)
             known = isinstance(failure, DualscopeError)
             with contextlib.suppress(Exception):  # the first error is the one to tell
-                self._end("failed", str(failure) if known else type(error).__name__, started)
+                self._end("failed", Sentence(failure) if known else type(error).__name__, started)
             if failure is not error:
                 raise failure from error
             raise

@@ -15,6 +15,7 @@ from engine.solvers.sitcom import Sitcom
 from engine.solvers.solver import Solver
 from engine.solvers.sparse import TV, Wavelet
 from engine.solvers.supervised import Supervised
+from engine.spec import plugins
 from engine.spec.errors import RequestError
 from engine.spec.settings import parse_value
 
@@ -39,10 +40,36 @@ SOLVERS: dict[str, type[Solver]] = {
 
 
 def find_solver(name: str) -> Solver:
-    if name not in SOLVERS:
-        known = ", ".join(SOLVERS)
-        raise RequestError(f"--solver '{name[:60]}' is not known: choose one of {known}.")
-    return SOLVERS[name]()
+    """One of ours, or a plug-in's."""
+    if name in SOLVERS:
+        return SOLVERS[name]()
+    added = plugins.registered("solvers")
+    if name in added:
+        return _plugin(name)()
+    known = ", ".join([*SOLVERS, *added])
+    raise RequestError(f"⟦solver⟧ '{name[:60]}' is not known: choose one of {known}.")
+
+
+def all_solvers() -> dict[str, type[Solver]]:
+    """Ours and every plug-in's that works."""
+    found = dict(SOLVERS)
+    for name in plugins.registered("solvers"):
+        try:
+            found.setdefault(name, _plugin(name))
+        except RequestError as error:
+            plugins.skipped(error)
+    return found
+
+
+def _plugin(name: str) -> type[Solver]:
+    solver = plugins.load("solvers", name)
+    if not (isinstance(solver, type) and issubclass(solver, Solver)):
+        raise plugins.broken("solvers", name, "it is no class made from Solver")
+    missing = [one for one in ("label", "settings_class") if not hasattr(solver, one)]
+    if missing or getattr(solver, "name", None) != name:
+        wrong = f"its {missing[0]} is missing" if missing else f"its name is not '{name}'"
+        raise plugins.broken("solvers", name, wrong)
+    return solver
 
 
 def parse_variant(text: str) -> tuple[Solver, dict[str, Any]]:
@@ -56,7 +83,7 @@ def parse_variant(text: str) -> tuple[Solver, dict[str, Any]]:
         key = key.strip().replace("-", "_")
         if not equals or key not in fields:
             raise RequestError(
-                f"'{change}' in --solvers '{text}' is not a setting of {name}: "
+                f"'{change}' in ⟦solvers⟧ '{text}' is not a setting of {name}: "
                 f"write key=value with one of {', '.join(sorted(fields))}."
             )
         values[key] = parse_value(solver.settings_class, key, value.strip())

@@ -5,8 +5,10 @@ FBP and zero-filled are the operator's own pseudo-inverse under the name of thei
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -15,6 +17,7 @@ from engine.physics.cg import ConjugateGradients, dot
 from engine.physics.problem import Problem
 from engine.physics.random import Generators
 from engine.priors.prior import Prior
+from engine.solvers.constraint import Constraint, ConstraintSettings, constraint_of
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch, norms
 from engine.solvers.discrepancy import noise_norm, weighted_norm
@@ -52,17 +55,34 @@ def report(
     )
 
 
-class PseudoInverse(Solver):
-    settings_class = Settings
+Own = TypeVar("Own", bound=Settings)
+
+
+class Classical(Solver, Generic[Own]):
+    """A method that needs neither a prior nor chance."""
+
     needs_prior = False
 
-    def iterate(
+    @abstractmethod
+    def fit(self, problem: Problem, settings: Own, resume: Resume | None) -> Iterator[Iteration]:
+        """Its iterations."""
+
+    def iterate(  # type: ignore[override]
         self,
         problem: Problem,
         prior: Prior | None,
-        settings: Settings,
+        settings: Own,
         generator: Generators,
         resume: Resume | None = None,
+    ) -> Iterator[Iteration]:
+        return self.fit(problem, settings, resume)
+
+
+class PseudoInverse(Classical[Settings]):
+    settings_class = Settings
+
+    def fit(
+        self, problem: Problem, settings: Settings, resume: Resume | None
     ) -> Iterator[Iteration]:
         if resume is not None:
             return
@@ -83,7 +103,7 @@ class ZeroFilled(PseudoInverse):
 
 
 @dataclass(frozen=True)
-class IterationSettings(Settings):
+class IterationSettings(ConstraintSettings):
     iterations: int = setting(
         200, "Iterations of a classical method, at most.", low=1, high=100_000
     )
@@ -99,31 +119,34 @@ class StoppingSettings(IterationSettings):
     )
 
 
-class SIRT(Solver):
-    """Simultaneous iterative reconstruction from a zero image."""
+def constraint_in(problem: Problem, settings: ConstraintSettings) -> Constraint:
+    """The one that was asked for, or one that allows every image."""
+    asked = constraint_of(problem, settings.positivity, settings.field_of_view)
+    return Constraint() if asked is None else asked
+
+
+class SIRT(Classical[StoppingSettings]):
+    """Simultaneous iterative reconstruction from a zero image.
+
+    With a constraint every step ends at the nearest allowed image.
+    """
 
     name, label, modalities = "sirt", "SIRT", ("CT",)
     settings_class = StoppingSettings
-    needs_prior = False
 
-    def iterate(  # type: ignore[override]
-        self,
-        problem: Problem,
-        prior: Prior | None,
-        settings: StoppingSettings,
-        generator: Generators,
-        resume: Resume | None = None,
+    def fit(
+        self, problem: Problem, settings: StoppingSettings, resume: Resume | None
     ) -> Iterator[Iteration]:
-        y, step = problem.measurement, SirtStep(problem)
+        y, step, allowed = problem.measurement, SirtStep(problem), constraint_in(problem, settings)
         shape = (len(y), *problem.operator.image_shape)
-        x = y.new_zeros(shape) if resume is None else resume.state["x"]
+        x = allowed.apply(y.new_zeros(shape)) if resume is None else resume.state["x"]
         stop, guard = NoiseStop(problem, settings, x, resume), Guard(x)
         for k in range(resume.k if resume else 0, settings.iterations):
             if stop.ended:
                 return
             clock = Stopwatch(y.device)
             with clock("data"):
-                x = stop(x, step(x))
+                x = stop(x, allowed.apply(step(x)))
             guard.check(k + 1, SIRT_step=x)
             yield stop.report(k + 1, settings.iterations, x, {"x": x}, clock.seconds)
 
@@ -135,23 +158,21 @@ class TikhonovSettings(StoppingSettings):
     )
 
 
-class CGTikhonov(Solver):
-    """min ||A x - y||^2_W + lambda ||x||^2 by conjugate gradients."""
+class CGTikhonov(Classical[TikhonovSettings]):
+    """min ||A x - y||^2_W + lambda ||x||^2 by conjugate gradients.
+
+    With a constraint the allowed image nearest to it, as the data step of the diffusion methods
+    has it: the directions of conjugate gradients do not bear projecting between steps.
+    """
 
     name, label = "cg", "CG-Tikhonov"
     settings_class = TikhonovSettings
-    needs_prior = False
 
-    def iterate(  # type: ignore[override]
-        self,
-        problem: Problem,
-        prior: Prior | None,
-        settings: TikhonovSettings,
-        generator: Generators,
-        resume: Resume | None = None,
+    def fit(
+        self, problem: Problem, settings: TikhonovSettings, resume: Resume | None
     ) -> Iterator[Iteration]:
         penalty = settings.tikhonov * problem.operator.norm() ** 2
-        data = DataStep(problem, DataStepSettings())
+        data, allowed = DataStep(problem, DataStepSettings()), constraint_in(problem, settings)
         rhs = data.back_projection
         cg = ConjugateGradients(
             lambda x: data.normal(x) + penalty * x,
@@ -159,7 +180,7 @@ class CGTikhonov(Solver):
             start=torch.zeros_like(rhs),
             state=resume.state if resume else None,
         )
-        x = cg.x if resume is None else resume.state.get("image", cg.x)
+        x = allowed.apply(cg.x) if resume is None else resume.state.get("image", cg.x)
         stop, guard = NoiseStop(problem, settings, x, resume), Guard(rhs)
         for k in range(resume.k if resume else 0, settings.iterations):
             if stop.ended:
@@ -167,7 +188,7 @@ class CGTikhonov(Solver):
             clock = Stopwatch(rhs.device)
             with clock("data"):
                 cg.step()
-                x = stop(x, cg.x)
+                x = stop(x, allowed.apply(cg.x))
             guard.check(k + 1, CG_step=x)
             state = {**cg.state, "image": x}
             yield stop.report(k + 1, settings.iterations, x, state, clock.seconds)

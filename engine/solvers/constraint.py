@@ -1,4 +1,4 @@
-"""What is known of a CT image beforehand: no value lies below air, and where there is only air.
+"""What is known of an image beforehand: no value of CT lies below air, and where there is nothing.
 
 Both are convex sets of one condition per pixel, so that the nearest image in them is a clamp.
 """
@@ -14,6 +14,19 @@ from torch import Tensor
 from engine.physics.problem import Problem
 from engine.physics.units import AIR_HU
 from engine.spec.errors import RequestError
+from engine.spec.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class ConstraintSettings(Settings):
+    positivity: bool = setting(
+        False, "CT: nothing attenuates less than air, so that no value falls below -1000 HU."
+    )
+    field_of_view: bool = setting(
+        False,
+        "Hold what a measured scan does not see at air (CT) or at no signal (MR): the corners "
+        "outside the circle of the detector, pixels where no coil receives.",
+    )
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,7 @@ def constraint_of(problem: Problem, positivity: bool, field_of_view: bool) -> Co
     if problem.modality == "CT":
         air = float(problem.intensity.to_normalised(torch.tensor(AIR_HU)))
     elif positivity:
-        raise RequestError("--positivity is for CT: an MR image has no lowest value.")
+        raise RequestError("⟦positivity⟧ is for CT: an MR image has no lowest value.")
     else:
         air = 0.0  # no signal
     support = problem.operator.support() if field_of_view else None

@@ -61,4 +61,4 @@ class Coupling:
 
 def check_neighbours(numbers: Sequence[int]) -> None:
     if any(after - before != 1 for before, after in pairwise(numbers)):
-        raise RequestError("--couple-z is for neighbouring slices: give --slice A:B with no step.")
+        raise RequestError("⟦couple_z⟧ is for neighbouring slices: give ⟦slice⟧ A:B with no step.")

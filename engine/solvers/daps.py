@@ -69,12 +69,12 @@ class DapsSettings(ScheduleSettings):
         super().__post_init__()
         if self.nfe < self.ode_steps:
             raise RequestError(
-                f"--nfe ({self.nfe}) must be at least --ode-steps ({self.ode_steps})."
+                f"⟦nfe⟧ ({self.nfe}) must be at least ⟦ode_steps⟧ ({self.ode_steps})."
             )
 
-    def sigmas(self) -> list[float]:
+    def sigmas(self, problem: Problem | None = None) -> list[float]:
         levels = self.nfe // self.ode_steps
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 def flow_to_clean(prior: Prior, x: Tensor, sigma: float, steps: int) -> Tensor:
@@ -127,10 +127,10 @@ class Langevin:
         worst = max(levels, key=excess.__getitem__)
         if excess[worst] >= 1:
             raise RequestError(
-                f"--langevin-step {asked:g} would diverge (at noise level "
+                f"⟦langevin_step⟧ {asked:g} would diverge (at noise level "
                 f"{self.sigmas[worst]:.3g}): with ||A||^2 / tau^2 = "
                 f"{float(self.stiffness.max()):.3g} it must stay below "
-                f"{asked / excess[worst]:.3g}; make it smaller or --tau "
+                f"{asked / excess[worst]:.3g}; make it smaller or ⟦tau⟧ "
                 "larger, or leave it out."
             )
 

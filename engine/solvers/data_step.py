@@ -16,6 +16,7 @@ from engine.physics.cg import ConjugateGradients, LinearMap, conjugate_gradients
 from engine.physics.problem import Problem
 from engine.solvers.constraint import constraint_of
 from engine.solvers.coupling import Coupling, check_neighbours
+from engine.solvers.discrepancy import pixel_noise
 from engine.solvers.least_squares import damped_least_squares
 from engine.solvers.preconditioner import RayFilter, circulant_eigenvalues, circulant_solve
 from engine.spec.errors import RequestError
@@ -60,6 +61,13 @@ class DataStepSettings(Settings):
         True,
         "With the automatic rule and a known noise level: when the image fits the measurement "
         "more closely than its noise allows, trust the measurement less.",
+        before=False,
+    )
+    discrepancy_late: bool = setting(
+        True,
+        "Let the discrepancy rule change the trust only at the end, where the noise level is "
+        "below what the noise of the measurement leaves in a pixel: before, the best image fits "
+        "more closely than its noise.",
         before=False,
     )
     model_error: float | None = setting(
@@ -122,7 +130,12 @@ class DataStepSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rho is not None and self.rho_over_sigma2 is not None:
-            raise RequestError("Give --rho or --rho-over-sigma2, not both.")
+            raise RequestError("Give ⟦rho⟧ or ⟦rho_over_sigma2⟧, not both.")
+
+    def follows_noise(self, problem: Problem) -> bool:
+        """Whether the noise of the measurement is known and sets rho."""
+        automatic = self.rho is None and self.rho_over_sigma2 is None
+        return automatic and float(torch.as_tensor(problem.noise_sigma).max()) > 0
 
 
 class DataStep:
@@ -156,8 +169,6 @@ class DataStep:
         elif kind == "ramp" and not settings.couple_z:
             self.rays = RayFilter(problem.operator, problem.weights)
         self.iterations = settings.cg_iterations or (RAMP_STEPS if self.rays else STEPS)
-        automatic = settings.rho is None and settings.rho_over_sigma2 is None
-        noisy = float(torch.as_tensor(problem.noise_sigma).max()) > 0
         own = settings.model_error
         share = problem.model_error if own is None else own
         noise = torch.as_tensor(problem.noise_sigma, dtype=torch.float64)
@@ -165,7 +176,8 @@ class DataStep:
         self.share = torch.where(
             noise > 0, noise.new_tensor(AUTO_RHO_SHARE), noise.new_tensor(share)
         ).to(problem.measurement)
-        self.meets_noise = settings.discrepancy and automatic and noisy
+        self.meets_noise = settings.discrepancy and settings.follows_noise(problem)
+        self.pixel_noise = pixel_noise(problem) if self.meets_noise else None
         # by how much less than the noise level says the measurement is trusted, per slice
         self.distrust = state.get("distrust") if state else None
         if self.distrust is None and self.meets_noise:
@@ -237,12 +249,41 @@ class DataStep:
         of_z, of_x = (
             self.problem.reduced_chi2(residual).view(-1, 1, 1, 1) for residual in (denoised, fitted)
         )
+        if self.settings.discrepancy_late and self.pixel_noise is not None:
+            self._learn_late(of_z, of_x, sigma < self.pixel_noise)
+            return
         change = (NOISE_MET / of_z.clamp_min(1e-6)).pow(POWER).clamp(1 / STEP, STEP)
         least = self.distrust.clamp(max=1)
         if sigma < LATE:
             least = torch.where(of_x > 1 / NOISE_MET, 1 / MOST_TRUST, least)
         changed = (self.distrust * change).maximum(least).clamp(max=LEAST_TRUST)
         self.distrust = torch.where(of_z > 0, changed, self.distrust)
+
+    def _learn_late(self, of_z: Tensor, of_x: Tensor, late: Tensor) -> None:
+        """x feels a change of rho at once and z later: once x is above the noise z will follow, and
+        the trust must not fall any further."""
+        assert self.distrust is not None
+        below = (of_z < NOISE_MET) & (of_x < 1 / NOISE_MET)
+        above = (of_z > 1 / NOISE_MET) & (of_x > 1 / NOISE_MET)
+        change = NOISE_MET / torch.where(below, of_z, (of_z * of_x).sqrt()).clamp_min(1e-6)
+        change = change.pow(POWER).clamp(1 / STEP, STEP)
+        change = torch.where(below, change, change.clamp(max=1))
+        least = torch.where(above, 1 / MOST_TRUST, self.distrust.clamp(max=1))
+        changed = (self.distrust * change).maximum(least).clamp(max=LEAST_TRUST)
+        self.distrust = torch.where(late & (of_z > 0), changed, self.distrust)
+
+    def answer(self, z: Tensor, denoised: Tensor, sigma: float) -> Tensor:
+        """z, or where its residual is still larger than the noise the nearest image at the noise.
+
+        ``denoised`` is the residual of z.
+        """
+        if not (self.meets_noise and self.settings.discrepancy_late):
+            return z
+        above = self.problem.reduced_chi2(denoised).view(-1, 1, 1, 1) > 1 / NOISE_MET
+        if not bool(above.any()):
+            return z
+        self.correction = None  # it belongs to z - u
+        return torch.where(above, self.at_the_noise(z, sigma), z)
 
     def at_the_noise(self, v: Tensor, sigma: float) -> Tensor:
         """The data step with the coupling at which the residual is as large as the noise.

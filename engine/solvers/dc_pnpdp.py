@@ -47,7 +47,7 @@ class DcPnpdp(Solver):
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
-        sigmas = settings.sigmas()
+        sigmas = settings.sigmas(problem)
         data_step = DataStep(problem, settings, resume.state if resume else None)
         if resume is None:
             done, z = 0, settings.starting_image(problem, generator)
@@ -71,6 +71,8 @@ class DcPnpdp(Solver):
                 u = u + x - z
             fitted, denoised = problem.residual(x), problem.residual(z)
             data_step.learn(denoised, fitted, sigma)
+            last = k == len(sigmas) - 1
+            image = data_step.answer(z, denoised, sigma) if last else z
             guard.check(k + 1, data_step=x, noise_injection=v_tilde, denoiser=z, dual_update=u)
             yield Iteration(
                 k=k + 1,
@@ -78,7 +80,7 @@ class DcPnpdp(Solver):
                 sigma=sigma,
                 z=z,
                 x=x,
-                image=z,
+                image=image,
                 residual_x=norms(fitted),
                 residual_z=norms(denoised),
                 gap=norms(x - z),

@@ -39,7 +39,7 @@ class Diffpir(Solver):
         generator: Generators,
         resume: Resume | None = None,
     ) -> Iterator[Iteration]:
-        sigmas = [*settings.sigmas(), 0.0]
+        sigmas = [*settings.sigmas(problem), 0.0]
         data_step = DataStep(problem, settings, resume.state if resume else None)
         n: Tensor | None
         if resume is None:

@@ -27,6 +27,20 @@ def weighted_norm(residual: Tensor, weights: Tensor | None) -> Tensor:
     return square.sum((1, 2, 3), keepdim=True).sqrt()
 
 
+def pixel_noise(problem: Problem) -> Tensor:
+    """SD that the noise leaves in a pixel measured alone, on average: ``[B, 1, 1, 1]``.
+
+    That is sigma over the RMS of ||W^1/2 A e_i|| over the pixels i, from one white image: at this
+    noise level rho = sigma_y^2 / sigma^2 is the mean of the diagonal of A^T W A.
+    """
+    y = problem.measurement
+    generator = torch.Generator().manual_seed(0)
+    white = torch.randn(1, *problem.operator.image_shape, generator=generator).to(y)
+    seen = problem.operator.forward(white.expand(len(y), -1, -1, -1))
+    sigma = torch.as_tensor(problem.noise_sigma).to(y).reshape(-1, 1, 1, 1)
+    return sigma * white.norm() / weighted_norm(seen, problem.weights).clamp_min(1e-30)
+
+
 def multiplier(residual: Tensor, weights: Tensor | float, limit: Tensor) -> Tensor:
     """The l >= 0 for which r / (1 + l W) has ||W^1/2 .|| = ``limit``; 0 where r is inside already.
 

@@ -50,7 +50,7 @@ class HomogenizeSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sh_width % 2 == 0:
-            raise RequestError(f"--sh-width must be odd, not {self.sh_width}.")
+            raise RequestError(f"⟦sh_width⟧ must be odd, not {self.sh_width}.")
 
 
 def power(r: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def toeplitz_kernel(normal: LinearMap, like: Tensor) -> Tensor:
 def circulant_eigenvalues(normal: LinearMap, like: Tensor, floor: float) -> Tensor:
     """Eigenvalues (for ``rfft2``) of the circulant matrix closest to ``normal``."""
     if like.shape[1] != 1:
-        raise RequestError("--preconditioner filtered works on real images (CT) only.")
+        raise RequestError("⟦preconditioner⟧ filtered works on real images (CT) only.")
     height, width = like.shape[-2:]
     kernel = toeplitz_kernel(normal, like)
     for axis, length in enumerate((height, width)):
@@ -77,7 +77,7 @@ class RayFilter:
     def __init__(self, operator: Operator, weights: Tensor | None) -> None:
         geometry = operator.geometry
         if geometry is None:
-            raise RequestError("--preconditioner ramp works on CT scans only.")
+            raise RequestError("⟦preconditioner⟧ ramp works on CT scans only.")
         image = torch.ones((1, *operator.image_shape), device=operator.device)
         own = geometry.pixel_mm * operator.forward(image)
         own = own if weights is None else own * weights

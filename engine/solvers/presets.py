@@ -48,7 +48,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
     if name in BUDGETS:
         return dict(BUDGETS[name].get(solver, {}))
     if name in PRESETS and not problem.operator.is_scan:
-        raise RequestError(f"--preset {name} is for scans, not for a blurred or reduced image.")
+        raise RequestError(f"⟦preset⟧ {name} is for scans, not for a blurred or reduced image.")
     is_ct = problem.modality == "CT"
     common: dict[str, Any] = {"nfe": 50, "sigma_max": 2.0, "sigma_min": 0.002, "zeta": 1.0}
     if name == "paper-svct" and is_ct:
@@ -74,6 +74,6 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
             "sh_aggregate": "batch_mean",
         }
     if name in PRESETS:
-        raise RequestError(f"--preset {name} is not for {problem.modality} data.")
+        raise RequestError(f"⟦preset⟧ {name} is not for {problem.modality} data.")
     known = (*PRESETS, *BUDGETS)
-    raise RequestError(f"--preset '{name}' is not known: choose one of {', '.join(known)}.")
+    raise RequestError(f"⟦preset⟧ '{name}' is not known: choose one of {', '.join(known)}.")

@@ -69,13 +69,13 @@ class SitcomSettings(ScheduleSettings):
         super().__post_init__()
         if self.nfe <= self.inner_steps:
             raise RequestError(
-                f"--nfe {self.nfe} is too few for --inner-steps {self.inner_steps}: "
+                f"⟦nfe⟧ {self.nfe} is too few for ⟦inner_steps⟧ {self.inner_steps}: "
                 f"one noise level takes {self.inner_steps + 1}."
             )
 
-    def sigmas(self) -> list[float]:
+    def sigmas(self, problem: Problem | None = None) -> list[float]:
         levels = self.nfe // (self.inner_steps + 1)
-        return karras_sigmas(levels, self.sigma_max, self.sigma_min, self.schedule_rho)
+        return karras_sigmas(levels, self.sigma_max, self.last_level(), self.schedule_rho)
 
 
 class Sitcom(Solver):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +16,14 @@ from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
 from engine.priors.tiling import moved
 from engine.solvers.data_step import DataStepSettings
+from engine.solvers.discrepancy import pixel_noise
 from engine.solvers.iteration import Iteration
 from engine.solvers.schedule import karras_sigmas
 from engine.spec.errors import RequestError
 from engine.spec.settings import Settings, setting
+
+LAST_LEVEL = 0.002
+WORTH = 1 / 3  # of a pixel's noise
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,14 @@ class ScheduleSettings(Settings):
     sigma_max: float = setting(
         2.0, "First noise level: larger forgets more of the starting image.", above=0, high=1000
     )
-    sigma_min: float = setting(
-        0.002,
-        "Last noise level: smaller keeps more of the finest measured detail.",
+    sigma_min: float | None = setting(
+        None,
+        "Last noise level: smaller keeps more of the finest measured detail. Without a number "
+        "0.002; DC-PnPDP and DiffPIR end sooner where the noise of the measurement is known: "
+        "when the prior outweighs the measurement tenfold.",
         above=0,
         high=1000,
+        before=LAST_LEVEL,
     )
     schedule_rho: float = setting(
         7.0, "Karras exponent: larger spends more steps at low noise.", low=1, high=100
@@ -85,14 +93,19 @@ class ScheduleSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.sigma_min > self.sigma_max:
+        if self.sigma_min is not None and self.sigma_min > self.sigma_max:
             raise RequestError(
-                f"--sigma-min ({self.sigma_min:g}) must not exceed --sigma-max "
+                f"⟦sigma_min⟧ ({self.sigma_min:g}) must not exceed ⟦sigma_max⟧ "
                 f"({self.sigma_max:g})."
             )
 
-    def sigmas(self) -> list[float]:
-        return karras_sigmas(self.nfe, self.sigma_max, self.sigma_min, self.schedule_rho)
+    def last_level(self, problem: Problem | None = None) -> float:
+        """The number that was given, or the smallest that a scan without noise is worth."""
+        return min(LAST_LEVEL, self.sigma_max) if self.sigma_min is None else self.sigma_min
+
+    def sigmas(self, problem: Problem | None = None) -> list[float]:
+        last = self.last_level(problem)
+        return karras_sigmas(self.nfe, self.sigma_max, last, self.schedule_rho)
 
     def seen(self, prior: Prior, k: int) -> Prior:
         """The prior as iteration ``k`` asks it."""
@@ -119,6 +132,20 @@ class DiffusionSettings(ScheduleSettings, DataStepSettings):
         low=0,
         high=1000,
     )
+
+    def last_level(self, problem: Problem | None = None) -> float:
+        """A third of what the noise leaves in a pixel: there rho is nine times A^T W A's mean.
+
+        In powers of two, so that slices computed together mostly have the level of their own;
+        where they do not, all have that of the least noisy.
+        """
+        level = super().last_level(problem)
+        if problem is None or self.sigma_min is not None or not self.follows_noise(problem):
+            return level
+        worth = WORTH * float(pixel_noise(problem).min())
+        if worth > level:
+            level *= 2 ** round(math.log2(worth / level))
+        return min(level, self.sigma_max)
 
     def noise(
         self, k: int, sigma: float, x: Tensor, generator: Generators, last: Tensor | None

@@ -11,6 +11,8 @@ statistical weights stay out of the linear system (Ramani and Fessler 2012):
     s <- shrink(K x + q, t)                                     shorten every coefficient by t
     f <- the point nearest to A x + p that fits the data        or a weighted mean, see above
     q <- q + K x - s,   p <- p + A x - f
+
+Constraints are a third split, c = x: c is the allowed image nearest to x + r.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from torch import Tensor
 
 from engine.physics.cg import ConjugateGradients, dot
 from engine.physics.problem import Problem
-from engine.physics.random import Generators
-from engine.priors.prior import Prior
 from engine.priors.tv import divergence, gradient
-from engine.solvers.classical import IterationSettings, report
+from engine.solvers.classical import Classical, IterationSettings, report
+from engine.solvers.constraint import Constraint, constraint_of
 from engine.solvers.diagnostics import Guard, Stopwatch
 from engine.solvers.discrepancy import multiplier, noise_norm, weighted_norm
 from engine.solvers.iteration import Iteration
 from engine.solvers.preconditioner import circulant_eigenvalues
-from engine.solvers.solver import Resume, Solver
+from engine.solvers.solver import Resume
 from engine.solvers.tv_fista import fista
 from engine.solvers.wavelets import Wavelets
+from engine.spec.errors import RequestError
 from engine.spec.settings import setting
 
 DEFAULT_STRENGTH = 1e-4  # where the noise is not known
@@ -113,9 +115,15 @@ class SparseFit:
     """
 
     def __init__(
-        self, problem: Problem, sparsifier: Sparsifier, x: Tensor, limit: Tensor, penalty: float
+        self,
+        problem: Problem,
+        sparsifier: Sparsifier,
+        x: Tensor,
+        limit: Tensor,
+        penalty: float,
+        constraint: Constraint | None = None,
     ) -> None:
-        self.problem, self.sparsifier = problem, sparsifier
+        self.problem, self.sparsifier, self.constraint = problem, sparsifier, constraint
         self.limit, self.penalty = limit, max(penalty, 1e-30)
         self.weights: Tensor | float = 1.0 if problem.weights is None else problem.weights
         operator = problem.operator
@@ -129,7 +137,11 @@ class SparseFit:
     def start(self, x: Tensor) -> dict[str, Tensor]:
         coefficients = self.sparsifier.apply(x)
         mean = sizes(coefficients, self.sparsifier.groups).mean((0, 2, 3, 4)).view(-1, 1, 1, 1)
+        held = {}
+        if self.constraint is not None:
+            held = {"c": self.constraint.apply(x), "r": torch.zeros_like(x)}
         return {
+            **held,
             "x": x,
             "s": coefficients,
             "f": self.problem.measurement.contiguous(),
@@ -156,6 +168,10 @@ class SparseFit:
         wished = RELAXATION * seen + (1 - RELAXATION) * f + state["p"]
         new["f"] = self._fitting(wished, gamma * state["t"]).contiguous()
         new["p"] = (wished - new["f"]).contiguous()
+        if self.constraint is not None:
+            wished = RELAXATION * x + (1 - RELAXATION) * state["c"] + state["r"]
+            new["c"] = self.constraint.apply(wished)
+            new["r"] = wished - new["c"]
         if k % LOOK == 0:
             self._look(new, seen, tolerance)
         if k % BALANCE == 0 and k < BALANCE_UNTIL:
@@ -164,6 +180,10 @@ class SparseFit:
         return {
             n: value if n == "done" else _kept(done, state[n], value) for n, value in new.items()
         }
+
+    def image(self, state: dict[str, Tensor]) -> Tensor:
+        """The allowed image nearest to x."""
+        return state["x"] if self.constraint is None else self.constraint.apply(state["x"])
 
     def reduced(self, x: Tensor) -> Tensor:
         """chi^2 over the number of measurements, where the noise is known."""
@@ -178,14 +198,22 @@ class SparseFit:
         missing = state["f"] - state["p"] - self.problem.operator.forward(x)
         sparse = sparsifier.transpose(state["s"] - state["q"]) - sparsifier.normal(x)
         r = self.problem.operator.adjoint(missing) + gamma * sparse
-        inverse = 1 / (self.eigenvalues + gamma * sparsifier.spectrum)
+        eigenvalues, hold = self.eigenvalues + gamma * sparsifier.spectrum, self.typical
+        if self.constraint is not None:
+            r = r + hold * (state["c"] - state["r"] - x)
+            eigenvalues = eigenvalues + hold
+        inverse = 1 / eigenvalues
+
+        def system(v: Tensor) -> Tensor:
+            image = self._normal(v) + gamma * sparsifier.normal(v)
+            return image if self.constraint is None else image + hold * v
 
         def precondition(r: Tensor) -> Tensor:
             return torch.fft.irfft2(torch.fft.rfft2(r) * inverse, s=r.shape[-2:])
 
         direction = precondition(r)
         cg = ConjugateGradients(
-            lambda v: self._normal(v) + gamma * sparsifier.normal(v),
+            system,
             r,
             x,
             precondition=precondition,
@@ -216,6 +244,8 @@ class SparseFit:
         # an image that is constant can fit better than the noise
         plain = length(state["s"]) == 0
         fits = fits & ((self.limit == 0) | (misfit > 1 - FIT) | plain)
+        outside = weighted_norm(x - self.image(state), None)
+        fits = fits & (outside <= tolerance * weighted_norm(x, None))
         # twice: one small step may be chance
         state["done"] = state["done"] | ((left.maximum(before) < tolerance) & fits)
 
@@ -258,7 +288,8 @@ def sparsest(
         limit = torch.zeros_like(limit)
     penalty = (DEFAULT_STRENGTH if strength is None else strength) * problem.operator.norm() ** 2
     x = resume.state["x"] if resume else problem.operator.pseudo_inverse(problem.measurement)
-    fit, guard = SparseFit(problem, sparsifier, x, limit, penalty), Guard(x)
+    constraint = constraint_of(problem, settings.positivity, settings.field_of_view)
+    fit, guard = SparseFit(problem, sparsifier, x, limit, penalty, constraint), Guard(x)
     state = dict(resume.state) if resume else fit.start(x)
     for k in range(resume.k if resume else 0, settings.iterations):
         if bool(state["done"].all()):
@@ -269,7 +300,7 @@ def sparsest(
         guard.check(k + 1, sparse_step=state["x"])
         ended = bool(state["done"].all())
         total = k + 1 if ended else settings.iterations
-        iteration = report(problem, k + 1, total, state["x"], state, clock.seconds)
+        iteration = report(problem, k + 1, total, fit.image(state), state, clock.seconds)
         iteration.note = _note(fit, state, k + 1, ended)
         yield iteration
 
@@ -283,7 +314,7 @@ def _note(fit: SparseFit, state: dict[str, Tensor], k: int, ended: bool) -> str:
     left = float(state["left"].max())
     if left < 1:
         words.append(f"the image may still change by {max(left, 1e-3):.1%}")
-    worst = float(fit.reduced(state["x"]).max()) if by_noise else 1.0
+    worst = float(fit.reduced(fit.image(state)).max()) if by_noise else 1.0
     if worst > 1 + FIT:
         words.append(f"the squared residual is {worst:.2f} times that of the noise")
     return f"{': '.join([words[0], ' and '.join(words[1:])]) if words[1:] else words[0]}."
@@ -309,23 +340,21 @@ class TVSettings(SparseSettings):
     )
 
 
-class TV(Solver):
+class TV(Classical[TVSettings]):
     """The image of least total variation that fits the data."""
 
     name, label = "tv", "TV"
     settings_class = TVSettings
-    needs_prior = False
 
-    def iterate(  # type: ignore[override]
-        self,
-        problem: Problem,
-        prior: Prior | None,
-        settings: TVSettings,
-        generator: Generators,
-        resume: Resume | None = None,
+    def fit(
+        self, problem: Problem, settings: TVSettings, resume: Resume | None
     ) -> Iterator[Iteration]:
         strength = settings.tv_strength
         if settings.tv_method == "fista":
+            if settings.positivity or settings.field_of_view:
+                raise RequestError(
+                    "⟦tv_method⟧ fista takes neither ⟦positivity⟧ nor ⟦field_of_view⟧: admm does."
+                )
             strength = DEFAULT_STRENGTH if strength is None else strength
             return fista(problem, strength, settings.tv_inner, settings.iterations, resume)
         like = problem.measurement.new_zeros(problem.operator.image_shape)
@@ -345,20 +374,14 @@ class WaveletSettings(SparseSettings):
     )
 
 
-class Wavelet(Solver):
+class Wavelet(Classical[WaveletSettings]):
     """The image of least l1 norm of its wavelet coefficients that fits the data."""
 
     name, label = "wavelet", "l1-wavelet"
     settings_class = WaveletSettings
-    needs_prior = False
 
-    def iterate(  # type: ignore[override]
-        self,
-        problem: Problem,
-        prior: Prior | None,
-        settings: WaveletSettings,
-        generator: Generators,
-        resume: Resume | None = None,
+    def fit(
+        self, problem: Problem, settings: WaveletSettings, resume: Resume | None
     ) -> Iterator[Iteration]:
         like = problem.measurement.new_zeros(problem.operator.image_shape)
         wavelets = Wavelets(settings.wavelet_levels, like)

@@ -79,7 +79,7 @@ class CTAcquisition(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.photons is not None and self.gaussian_noise > 0:
-            raise RequestError("Give --photons or --gaussian-noise, not both.")
+            raise RequestError("Give ⟦photons⟧ or ⟦gaussian_noise⟧, not both.")
 
 
 @dataclass(frozen=True)

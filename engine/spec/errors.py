@@ -1,13 +1,62 @@
-"""The one family of exceptions that is meant for the person at the screen.
+"""The one family of exceptions that is meant for the person at the screen, and how it speaks.
 
-Anything else that escapes the engine is a bug, and is shown as one.
+Anything else that escapes the engine is a bug, and is shown as one. A sentence names settings by
+their field, ``⟦cg_iterations⟧``; the command line calls it ``--cg-iterations``, Python
+``cg_iterations``, and the window has a label for it.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Final, Self
+
+Say = Callable[[str], str]  # what somebody calls the setting of this name
+
+_SETTING: Final = re.compile("⟦([a-z][a-z0-9_]*)⟧")
+
+
+def option_name(setting: str) -> str:
+    """The command line's words: ``cg_iterations`` -> ``--cg-iterations``."""
+    return "--" + setting.replace("_", "-")
+
+
+COMMAND_LINE: Final[Say] = option_name
+PYTHON: Final[Say] = str  # a keyword is written as the setting itself
+
+
+class Sentence(str):
+    """A sentence in the command line's words that others can still say in theirs."""
+
+    marked: str
+
+    def __new__(cls, said: str | BaseException) -> Self:
+        self = super().__new__(cls, words(said))
+        self.marked = marked(said)
+        return self
+
+
+def marked(said: str | BaseException) -> str:
+    """With its settings still marked, to make a longer sentence of it."""
+    text = said.args[0] if isinstance(said, DualscopeError) and said.args else said
+    return text.marked if isinstance(text, Sentence) else str(text)
+
+
+def words(said: str | BaseException, say: Say = COMMAND_LINE) -> str:
+    """A sentence or an error in somebody's words."""
+    return _SETTING.sub(lambda match: say(match[1]), marked(said))
+
+
+def named_in(said: str | BaseException) -> list[str]:
+    """The settings that a sentence or an error names."""
+    return _SETTING.findall(marked(said))
+
 
 class DualscopeError(Exception):
     """A message a person can act on: what was wrong, where, and what to do."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(Sentence(sentence))
 
 
 class RequestError(DualscopeError):
@@ -32,8 +81,8 @@ class OutOfMemory(DualscopeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "There is not enough memory for this: take fewer slices (--slice) or a smaller image, "
-            "or compute with --device cpu if the graphics card's ran out."
+            "There is not enough memory for this: take fewer slices (⟦slice⟧) or a smaller image, "
+            "or compute with ⟦device⟧ cpu if the graphics card's ran out."
         )
 
 

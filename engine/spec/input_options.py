@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engine.spec.settings import Settings, option_name, setting
+from engine.spec.settings import Settings, setting
 
 KINDS = ("image", "sinogram", "kspace")
 PATH_OPTIONS = (
@@ -145,8 +145,8 @@ class InputOptions(Settings):
 
 
 def give(changes: dict[str, Any]) -> str:
-    """Options as they are typed: 'give --axes view,detector --scan-flip on'."""
-    return "give " + " ".join(f"{option_name(k)} {_typed(v)}" for k, v in changes.items())
+    """What to change, for a sentence: 'give --axes view,detector --scan-flip on'."""
+    return "give " + " ".join(f"⟦{k}⟧ {_typed(v)}" for k, v in changes.items())
 
 
 def _typed(value: Any) -> str:

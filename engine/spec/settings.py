@@ -52,11 +52,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
-def option_name(field_name: str) -> str:
-    """The command-line spelling of a field: ``cg_iterations`` -> ``--cg-iterations``."""
-    return "--" + field_name.replace("_", "-")
-
-
 @functools.cache
 def _type_hints(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
@@ -81,7 +76,7 @@ class Settings:
 
     def _check(self, field: dataclasses.Field) -> None:
         value, limits = getattr(self, field.name), field.metadata
-        name = option_name(field.name)
+        name = f"⟦{field.name}⟧"
         wanted, optional = value_type(type(self), field.name)
         if value is None:
             if optional:
@@ -151,11 +146,11 @@ def parse_value(cls: type[Settings], field_name: str, text: str) -> Any:
             return True
         if text.lower() in ("off", "false", "no", "0"):
             return False
-        raise RequestError(f"{option_name(field_name)} must be on or off, not '{text}'.")
+        raise RequestError(f"⟦{field_name}⟧ must be on or off, not '{text}'.")
     if wanted in (int, float):
         try:
             return wanted(text)
         except ValueError:
             kind = "a whole number" if wanted is int else "a number"
-            raise RequestError(f"{option_name(field_name)} must be {kind}, not '{text}'.") from None
+            raise RequestError(f"⟦{field_name}⟧ must be {kind}, not '{text}'.") from None
     return text

@@ -1,14 +1,44 @@
 """Every test of the app runs without a screen and leaves nothing behind."""
 
+import functools
 import os
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 import pytest
 from PySide6.QtWidgets import QApplication
-from window_fixtures import bench, benches, folders, leaves_nothing_behind, shared, started
+from window_fixtures import (
+    bench,
+    benches,
+    collecting,
+    collects_in_the_gui_thread,
+    folders,
+    leaves_nothing_behind,
+    shared,
+    started,
+)
 
-__all__ = ["bench", "benches", "folders", "leaves_nothing_behind", "shared", "started"]
+__all__ = [
+    "bench",
+    "benches",
+    "collecting",
+    "collects_in_the_gui_thread",
+    "folders",
+    "leaves_nothing_behind",
+    "shared",
+    "started",
+]
+
+
+@pytest.fixture
+def qtbot(qtbot):
+    """Waits for what shall happen as long as a busy machine needs."""
+    from window_driver import PATIENCE_S
+
+    for name in ("waitUntil", "waitSignal", "waitSignals", "waitExposed"):
+        patient = functools.partial(getattr(qtbot, name), timeout=int(1000 * PATIENCE_S))
+        setattr(qtbot, name, patient)
+    return qtbot
 
 
 @pytest.fixture

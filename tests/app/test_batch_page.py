@@ -6,9 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from window_driver import HU, choose, click, pause, save_phantom, sentences, until
+from PySide6.QtWidgets import QApplication
+from window_driver import HU, LONG, choose, click, held, save_phantom, sentences, unhurried, until
 
 from app.tools.experiments.panel import OPEN
+from engine.priors.tv import TVPrior
 from engine.workflows.experiments.catalogue import EXPERIMENTS
 
 METHODS = [method.label for method in EXPERIMENTS["ablation"].methods]
@@ -63,10 +65,11 @@ def test_rows_arrive_one_by_one_and_the_figure_follows(page, tmp_path):
     seen, words = [], []
     page.presenter.table_changed.connect(lambda table: seen.append(len(table.rows)))
     page.presenter.stepped.connect(lambda step: words.append((step.words, step.fraction)))
-    click(page.start)
-    assert not page.panel.isEnabled()
-    assert not page.start.isEnabled()
-    until(lambda: not page.presenter.busy, what="the experiment")
+    with unhurried():
+        click(page.start)
+        assert not page.panel.isEnabled()
+        assert not page.start.isEnabled()
+        until(lambda: not page.presenter.busy, what="the experiment")
     assert seen == sorted(seen)
     assert len(set(seen)) > 2, "the rows came all at once"
     assert column(page, "method") == METHODS
@@ -91,7 +94,8 @@ def test_cancel_keeps_what_is_done_and_start_goes_on_from_there(page, tmp_path):
             page.presenter.cancel()
 
     page.presenter.table_changed.connect(cancel_after_one)
-    finish(page)
+    with unhurried():
+        finish(page)
     page.presenter.table_changed.disconnect(cancel_after_one)
     kept = cases(tmp_path / "out")
     assert 1 <= len(kept) < len(METHODS)
@@ -112,7 +116,7 @@ def test_other_settings_are_refused_in_the_pages_own_words(bench, page, tmp_path
     finish(page)
     (said,) = sentences(bench.window)
     assert "other settings" in said
-    assert said.endswith("choose another folder or tick Begin again.")
+    assert said.endswith("choose another folder (“Folder”), or begin again (“Begin again”).")
     assert page.status.text() == f"⚠ {said}"
     page.panel.again.setChecked(True)
     finish(page)
@@ -151,13 +155,14 @@ def test_files_are_taken_and_an_array_without_a_unit_is_explained(bench, page, t
 def test_a_run_and_an_experiment_do_not_compute_together(bench, page):
     window = bench.window
     page.panel.quick.setChecked(False)
-    click(page.start)
-    assert "An experiment is going on" in window.left.solver.run.toolTip()
-    assert window.start_runs([window.left.solver.value()]) == []
-    click(page.cancel)
+    with held(TVPrior, lambda: True):
+        click(page.start)
+        assert "An experiment is going on" in window.left.solver.run.toolTip()
+        assert window.start_runs([window.left.solver.value()]) == []
+        click(page.cancel)
     until(lambda: not page.presenter.busy, what="the end")
     assert window.left.solver.run.isEnabled()
-    bench.fill(method="dc-pnpdp", prior="tv", nfe=400, cg_iterations=3)
+    bench.fill(method="dc-pnpdp", prior="tv", nfe=LONG, cg_iterations=3)
     click(window.left.solver.run)
     assert "A run is going on" in page.start.toolTip()
     page.presenter.start(page.panel.value())
@@ -180,11 +185,12 @@ def test_closing_the_window_mid_way_keeps_what_is_done_and_leaves_no_thread(benc
     view.panel.choose("views-sweep")
     assert view.panel.slices.text() == "automatic (2)"
     view.panel.folder.setText(str(tmp_path / "out"))
-    click(view.start)
-    until(lambda: view.model.rowCount() > 1 or not view.presenter.busy, what="two rows")
-    assert view.presenter.busy
-    worker = view.presenter.worker
-    bench.window.close()
+    with held(TVPrior, lambda: view.model.rowCount() > 1):
+        click(view.start)
+        until(lambda: view.model.rowCount() > 1 or not view.presenter.busy, what="two rows")
+        assert view.presenter.busy
+        worker = view.presenter.worker
+        bench.window.close()
     assert not bench.window.isVisible()
     bench.close()
     assert not worker.alive, "the thread outlives the window"
@@ -204,5 +210,5 @@ def test_every_control_can_be_named_and_reached_by_keyboard(page):
         assert control.toolTip()
         assert control.focusPolicy() & Qt.FocusPolicy.TabFocus
     page.resize(1200, 620)
-    pause(20)
+    QApplication.processEvents()
     assert page.minimumSizeHint().height() < 620

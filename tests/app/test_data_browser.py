@@ -26,7 +26,7 @@ def browser(tasks, tmp_path, qtbot):
 
 
 def opened(qtbot, browser, path, options=None):
-    with qtbot.waitSignal(browser.presenter.opened, timeout=20000) as signal:
+    with qtbot.waitSignal(browser.presenter.opened) as signal:
         browser.presenter.open(str(path), options)
     qtbot.waitUntil(lambda: not browser.presenter.tasks.busy)
     return signal.args[0]
@@ -49,7 +49,7 @@ def visible_texts(widget):
 
 def test_an_empty_browser_says_what_to_do(qtbot, browser):
     assert EMPTY in visible_texts(browser)
-    with qtbot.waitSignal(browser.presenter.opened, timeout=20000) as signal:
+    with qtbot.waitSignal(browser.presenter.opened) as signal:
         qtbot.mouseClick(browser.ctDemo, LEFT)
     assert signal.args[0].name == "CT demo"
     assert not browser.empty.isVisible()
@@ -90,7 +90,7 @@ def test_what_cannot_be_opened_is_grey_and_says_why(qtbot, browser):
     assert "--" not in item.toolTip()
     before = browser.presenter.current
     click_row(qtbot, browser, 0)
-    qtbot.wait(50)
+    qtbot.waitUntil(lambda: not browser.presenter.tasks.busy)
     assert browser.presenter.current is before
     assert current_row(browser) == 3
 

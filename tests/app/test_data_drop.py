@@ -52,7 +52,7 @@ def drag(target, mime):
 def test_a_dropped_folder_is_opened(qtbot, tasks, window, tmp_path):
     presenter = DataPresenter(tasks, RecentFiles(tasks, tmp_path / "recent.json"))
     DropFilter(window, presenter.open_dropped)
-    with qtbot.waitSignal(presenter.opened, timeout=20000) as opened:
+    with qtbot.waitSignal(presenter.opened) as opened:
         assert drag(window, mime_of(STUDY)) == [True] * 3
     assert opened.args[0].name == "MR series 700"
     qtbot.waitUntil(lambda: not tasks.busy)

@@ -20,7 +20,7 @@ KSPACE = {"kind": "kspace", "axes": "coil,read,phase"}
 def presenter(tasks, tmp_path, qtbot):
     presenter = DataPresenter(tasks, RecentFiles(tasks, tmp_path / "config" / "recent.json"))
     yield presenter
-    qtbot.waitUntil(lambda: not tasks.busy, timeout=10000)
+    qtbot.waitUntil(lambda: not tasks.busy)
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def test_the_dialog_opens_shows_a_preview_and_the_file_opens_with_the_answer(
     dialog = asked(qtbot, presenter, flow, sinogram_file(tmp_path))
     assert not dialog.ok.isEnabled()
     give(dialog, RAYS)
-    qtbot.waitUntil(lambda: dialog.picture.image is not None, timeout=10000)
-    qtbot.waitUntil(lambda: len(offers(dialog)) > 0, timeout=10000)
-    with qtbot.waitSignal(presenter.opened, timeout=10000) as opened:
+    qtbot.waitUntil(lambda: dialog.picture.image is not None)
+    qtbot.waitUntil(lambda: len(offers(dialog)) > 0)
+    with qtbot.waitSignal(presenter.opened) as opened:
         qtbot.mouseClick(dialog.ok, LEFT)
     data = opened.args[0]
     assert data.kind == "sinogram"
@@ -66,7 +66,7 @@ def test_the_check_finds_a_shifted_detector_and_its_proposal_can_be_applied(
 ):
     dialog = asked(qtbot, presenter, flow, sinogram_file(tmp_path, views=60, shift=3.0))
     give(dialog, RAYS)
-    qtbot.waitUntil(lambda: any(b.isEnabled() for b in offers(dialog)), timeout=15000)
+    qtbot.waitUntil(lambda: any(b.isEnabled() for b in offers(dialog)))
     best = offers(dialog)[0]
     assert "detector offset" in best.accessibleName()
     qtbot.mouseClick(best, LEFT)
@@ -76,7 +76,7 @@ def test_the_check_finds_a_shifted_detector_and_its_proposal_can_be_applied(
 def test_a_geometry_that_cannot_be_is_a_sentence_in_the_dialog(qtbot, presenter, flow, tmp_path):
     dialog = asked(qtbot, presenter, flow, sinogram_file(tmp_path))
     give(dialog, {**RAYS, "scan_offset_mm": 500.0})
-    qtbot.waitUntil(lambda: "outside the detector" in dialog.sentence.text(), timeout=10000)
+    qtbot.waitUntil(lambda: "outside the detector" in dialog.sentence.text())
     assert "--" not in dialog.sentence.text()
 
 
@@ -94,12 +94,12 @@ def test_only_the_newest_preview_is_made(qtbot, presenter, flow, tmp_path, monke
     dialog.timer.stop()
     for pitch in (0.5, 0.6, 0.7, 0.8):
         dialog.preview_wanted.emit({**RAYS, "kind": "sinogram", "scan_pitch_mm": pitch})
-    qtbot.waitUntil(lambda: 0.8 in made, timeout=10000)
+    qtbot.waitUntil(lambda: 0.8 in made)
     assert made == [0.5, 0.8]
 
 
 def test_cancel_leaves_everything_as_it_was(qtbot, presenter, flow, tmp_path):
-    with qtbot.waitSignal(presenter.opened, timeout=10000):
+    with qtbot.waitSignal(presenter.opened):
         presenter.open(str(volume_file(tmp_path)), VOLUME)
     before = presenter.current
     dialog = asked(qtbot, presenter, flow, sinogram_file(tmp_path))
@@ -110,25 +110,25 @@ def test_cancel_leaves_everything_as_it_was(qtbot, presenter, flow, tmp_path):
 
 
 def test_a_known_geometry_can_be_checked(qtbot, presenter, flow, tmp_path):
-    with qtbot.waitSignal(presenter.opened, timeout=10000):
+    with qtbot.waitSignal(presenter.opened):
         presenter.open(str(sinogram_file(tmp_path, sidecar=RAYS)))
     flow.check_now(presenter.current)
     dialog = flow.dialog
     assert dialog.ok.isEnabled(), "nothing is missing"
-    qtbot.waitUntil(lambda: len(offers(dialog)) > 0, timeout=15000)
+    qtbot.waitUntil(lambda: len(offers(dialog)) > 0)
     assert dialog.picture.image is not None
 
 
 def test_the_coils_and_the_scale_of_kspace_can_be_said(qtbot, presenter, flow, tmp_path):
-    with qtbot.waitSignal(presenter.opened, timeout=10000):
+    with qtbot.waitSignal(presenter.opened):
         presenter.open(str(kspace_file(tmp_path)), KSPACE)
     flow.check_now(presenter.current)
     dialog = flow.dialog
     assert {"maps", "coil_use", "virtual_coils", "mr_scale"} <= set(dialog.form.rows)
     assert "scan_pitch_mm" not in dialog.form.rows, "nothing of a sinogram"
-    qtbot.waitUntil(lambda: dialog.picture.image is not None, timeout=15000)
+    qtbot.waitUntil(lambda: dialog.picture.image is not None)
     give(dialog, {"mr_scale": 3.0})
-    with qtbot.waitSignal(presenter.opened, timeout=10000) as opened:
+    with qtbot.waitSignal(presenter.opened) as opened:
         qtbot.mouseClick(dialog.ok, LEFT)
     assert opened.args[0].options["mr_scale"] == 3.0
 
@@ -154,9 +154,9 @@ def test_what_bare_numbers_are_is_asked_first_and_then_the_geometry(
     qtbot.mouseClick(dialog.ok, LEFT)
     qtbot.waitUntil(lambda: flow.dialog is not None)
     give(flow.dialog, RAYS)
-    with qtbot.waitSignal(presenter.opened, timeout=10000):
+    with qtbot.waitSignal(presenter.opened):
         qtbot.mouseClick(flow.dialog.ok, LEFT)
     assert presenter.current.views.views == 36
-    with qtbot.waitSignal(presenter.preview, timeout=10000) as shown:
+    with qtbot.waitSignal(presenter.preview) as shown:
         presenter.show_slice(0)
     assert np.isfinite(shown.args[1]).all()

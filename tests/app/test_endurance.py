@@ -8,7 +8,7 @@ import time
 
 import pytest
 from PySide6.QtTest import QTest
-from window_driver import HU, save_phantom, until
+from window_driver import HU, LONG, save_phantom, slowness, until
 
 from app.bench import Heartbeat, memory_mb
 from engine.cli import bench_app
@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory 
 
 
 @pytest.fixture
-def alone(benches, folders):
+def alone(benches, folders, collecting):
     """A window with everything unfolded on an image of 64 x 64 pixels."""
     made = benches()
     made.open(save_phantom(folders), HU)
@@ -37,10 +37,6 @@ def start(alone, nfe, **settings):
 
 def done(alone, run_id):
     return len(alone.window.store.get(run_id).history)
-
-
-def wait_idle(alone, seconds):
-    until(lambda: alone.window.runs.state == "idle", seconds, "the run")
 
 
 def settled_mb():
@@ -62,9 +58,9 @@ def thousand_iterations(alone):
     beat = Heartbeat(alone.window)
     beat.start()
     run_id = start(alone, 1000)
-    until(lambda: done(alone, run_id) >= 200, seconds=60, what="the warm-up")
+    until(lambda: done(alone, run_id) >= 200, what="the warm-up")
     before = memory_mb()
-    wait_idle(alone, 150)
+    alone.wait_idle()
     beat.stop()
     assert done(alone, run_id) == 1000
     grown = settled_mb() - before
@@ -78,9 +74,11 @@ def thousand_iterations(alone):
 def test_a_thousand_iterations_neither_stall_the_window_nor_grow(alone):
     busiest, grown = thousand_iterations(alone)
     assert grown < GROWTH_MB
-    if busiest >= STALL_S:  # the window's doing only if it comes again
+    if busiest >= STALL_S * slowness():  # the window's doing only if it comes again
         busiest, _ = thousand_iterations(alone)
-    assert busiest < STALL_S, f"the GUI thread computed {1e3 * busiest:.0f} ms at once, twice"
+    assert busiest < STALL_S * slowness(), (
+        f"the GUI thread computed {1e3 * busiest:.0f} ms at once, twice"
+    )
 
 
 @linux
@@ -103,28 +101,25 @@ def test_fifty_runs_in_a_row_leave_no_thread_and_no_memory(alone):
 
 
 def test_cancel_takes_effect_within_one_step(alone):
-    run_id = start(alone, 1000)
+    run_id = start(alone, LONG)
     until(lambda: done(alone, run_id) >= 5, what="some iterations")
     entry = alone.window.store.get(run_id)
-    made = entry.snapshots.newest()
     alone.window.run_bar.buttons["cancel"].click()
+    made = entry.snapshots.newest()
     alone.wait_idle()
     assert entry.status == "cancelled"
-    # the step in which it was pressed ends; it may have begun just after `made` was read
-    assert entry.snapshots.newest() - made <= 2
+    assert entry.snapshots.newest() - made <= 1, "only the step in which it was pressed ends"
     assert entry.images is not None
 
 
-def test_closing_in_the_middle_of_a_run_is_quick_and_saves_it(alone):
+def test_closing_in_the_middle_of_a_run_does_not_wait_for_its_end_and_saves_it(alone):
     window = alone.window
-    run_id = start(alone, 1000)
+    run_id = start(alone, LONG)
     until(lambda: done(alone, run_id) >= 20, what="some iterations")
-    seconds = alone.close()
-    print(f"closed after {seconds:.2f} s")
-    assert seconds < 2
+    alone.close()
     record = json.loads((window.autosave / f"{run_id}.json").read_text("utf-8"))
     assert record["status"] == "cancelled"
-    assert len(record["history"]) >= 20
+    assert 20 <= len(record["history"]) < LONG
     assert (window.autosave / f"{run_id}.checkpoint.safetensors").is_file()
 
 

@@ -61,12 +61,12 @@ def press(qtbot, box):
 
 
 def ready(qtbot, dialog):
-    qtbot.waitUntil(lambda: dialog.export.isEnabled(), timeout=5000)
+    qtbot.waitUntil(lambda: dialog.export.isEnabled())
 
 
 def export(qtbot, dialog):
     ready(qtbot, dialog)
-    with qtbot.waitSignal(dialog.finished_export, timeout=10_000) as heard:
+    with qtbot.waitSignal(dialog.finished_export) as heard:
         click(qtbot, dialog.export)
     return heard.args[0]
 
@@ -236,7 +236,7 @@ def test_cancel_stops_the_export_and_nothing_is_left(qtbot, dialog, runs, tmp_pa
     qtbot.waitUntil(begun.is_set)
     qtbot.waitUntil(lambda: dialog.bar.format() == "Writing dualscope-ct.npy")
     assert dialog.export.toolTip() == "Files are being written."
-    with qtbot.waitSignal(dialog.finished_export, timeout=5000) as heard:
+    with qtbot.waitSignal(dialog.finished_export) as heard:
         click(qtbot, dialog.stop)
         go_on.set()
     assert heard.args[0].cancelled
@@ -248,7 +248,7 @@ def test_cancel_stops_the_export_and_nothing_is_left(qtbot, dialog, runs, tmp_pa
 def test_escape_during_an_export_cancels_it(qtbot, dialog, runs, tmp_path):
     dialog.show_for(Shown(runs[0], (), 0, None, patient=False))
     ready(qtbot, dialog)
-    with qtbot.waitSignal(dialog.finished_export, timeout=10_000) as heard:
+    with qtbot.waitSignal(dialog.finished_export) as heard:
         click(qtbot, dialog.export)
         qtbot.keyClick(dialog, Qt.Key.Key_Escape)
     assert heard.args[0].cancelled

@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLabel, QLineEdit, QStyle, QWidget
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QLabel,
+    QLineEdit,
+    QStyle,
+    QWidget,
+)
 
 from app.forms.choices import load_choices
 from app.forms.ct_panel import CTPanel
@@ -79,7 +87,7 @@ def test_nothing_is_cut_off(qtbot, tmp_path, make):
     qtbot.waitExposed(panel)
     height = panel.layout().heightForWidth(WIDTH) if panel.hasHeightForWidth() else 0
     panel.resize(WIDTH, max(height, panel.sizeHint().height()))
-    qtbot.wait(10)
+    QApplication.processEvents()
     assert panel.width() == WIDTH
     for widget in panel.findChildren(QWidget):
         if not widget.isVisible() or widget.size().isEmpty():

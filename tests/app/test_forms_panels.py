@@ -7,10 +7,11 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 
-from app.forms.ct_panel import MEASURED, CTPanel, PolarDial, SinogramStrip
+from app.forms.ct_panel import MEASURED, CTPanel
+from app.forms.dial import PolarDial
 from app.forms.labels import LABELS, choice_of
 from app.forms.mri_panel import MRIPanel
-from app.forms.pictures import MaskPicture
+from app.forms.pictures import MaskPicture, SinogramStrip
 from engine.data.kspace.trajectory import Trajectory
 from engine.data.sinogram.dataset import HONOURED
 from engine.physics.masks import build_mask

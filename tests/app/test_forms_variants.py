@@ -1,7 +1,8 @@
 """Forms of other classes, and forms that share their undo."""
 
-from app.forms.form import SettingsForm, excludes
+from app.forms.form import SettingsForm
 from app.forms.history import UndoValues
+from app.forms.labels import excludes
 from engine.spec.acquisition import CTAcquisition
 from engine.spec.input_options import InputOptions
 from engine.spec.settings import Settings

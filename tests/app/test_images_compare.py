@@ -102,7 +102,7 @@ def test_shift_f_flickers_by_itself_twice_a_second_and_stops_when_closed(grid, q
     assert pane.timer.isActive()
     assert pane.timer.interval() == FLICKER_MS == 500
     pane.timer.setInterval(5)
-    with qtbot.waitSignals([pane.shown_changed, pane.shown_changed], timeout=1000):
+    with qtbot.waitSignals([pane.shown_changed, pane.shown_changed]):
         pass
     QTest.keyClick(pane, Qt.Key.Key_Escape)
     assert not pane.timer.isActive()
@@ -167,7 +167,7 @@ def test_one_image_cannot_be_compared_and_says_so(qtbot):
     grid = PaneGrid()
     qtbot.addWidget(grid)
     grid.add("a", "A").set_image(picture(0))
-    with qtbot.waitSignal(grid.link.notice, timeout=100):
+    with qtbot.waitSignal(grid.link.notice):
         grid.set_compare(CompareMode.DIFFERENCE)
     assert grid.compare_pane is None
 

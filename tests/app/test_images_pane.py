@@ -8,9 +8,8 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.images.display import PRESETS
 from app.images.pane import ImagePane
-from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, WindowLevel, WindowModel
+from app.images.window_level import DEFAULT_CT, DRAG_PIXELS, PRESETS, WindowLevel, WindowModel
 from engine.export.outputs import DEFAULT_CT_WINDOW, linear_window, window_to_bytes
 
 LEFT, MIDDLE, RIGHT = (
@@ -159,7 +158,7 @@ def test_mr_starts_with_its_own_range_and_has_no_presets(qtbot):
     pane.set_image(image, modality="MR")
     window = pane.link.window
     assert window == WindowLevel.auto(image)
-    with qtbot.waitSignal(pane.link.notice, timeout=100):
+    with qtbot.waitSignal(pane.link.notice):
         QTest.keyClick(pane, "3")
     assert pane.link.window == window
 
@@ -268,7 +267,7 @@ def test_shift_and_move_sets_the_crosshair_and_escape_route_clears_it(pane):
 
 def test_double_click_asks_for_the_whole_window_and_changes_nothing_else(pane, qtbot):
     window = pane.link.window
-    with qtbot.waitSignal(pane.maximise_requested, timeout=200):
+    with qtbot.waitSignal(pane.maximise_requested):
         QTest.mouseDClick(pane.view.viewport(), LEFT, NONE, QPoint(100, 100))
     assert pane.link.window == window
 

@@ -1,6 +1,7 @@
-"""Two thousand random actions on the real window while runs go on: nothing breaks or stalls."""
+"""Many random actions on the real window while runs go on: nothing breaks or stalls."""
 
 import logging
+import os
 import random
 import time
 
@@ -9,13 +10,13 @@ from pane_events import drag, move, stroke
 from PySide6.QtCore import QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog
-from window_driver import HU, save_phantom, sentences, until, wheel
+from window_driver import HU, save_phantom, sentences, slowness, until, wheel
 
 from app.images.display import Tool
 from app.images.window_level import PRESETS
 from app.theme import Theme
 
-ACTIONS = 2000
+ACTIONS = int(os.environ.get("DUALSCOPE_MONKEY", "700"))
 SEED = 20
 SLOWEST_S = 0.2
 # Data are read first, then shown; for another theme Qt restyles every widget in one call.
@@ -249,8 +250,8 @@ def theme(qapp):
     made.deleteLater()
 
 
-def test_two_thousand_random_actions_during_runs_neither_break_nor_stall(
-    theme, benches, folders, caplog
+def test_random_actions_during_runs_neither_break_nor_stall(
+    theme, benches, folders, collecting, caplog
 ):
     bench = benches(theme=theme)
     paths = [
@@ -262,6 +263,7 @@ def test_two_thousand_random_actions_during_runs_neither_break_nor_stall(
     bench.fill(prior="gaussian", nfe=40, cg_iterations=2)
     monkey = Monkey(bench, paths, SEED)
     print(f"seed {SEED}")
+    allowed = slowness()
     slowest: dict[str, float] = {}
     late: dict[str, list[str]] = {}
     busy = 0
@@ -269,7 +271,7 @@ def test_two_thousand_random_actions_during_runs_neither_break_nor_stall(
         name, seconds = monkey.act()
         slowest[name] = max(slowest.get(name, 0.0), seconds)
         busy += bench.window.runs.busy
-        if seconds > ALLOWED_S.get(name, SLOWEST_S):
+        if seconds > allowed * ALLOWED_S.get(name, SLOWEST_S):
             late.setdefault(name, []).append(f"action {number}, {name}: {1e3 * seconds:.0f} ms")
     order = sorted(slowest.items(), key=lambda item: -item[1])
     print(", ".join(f"{name} {1e3 * seconds:.0f} ms" for name, seconds in order))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QPainter, QPicture
+from window_driver import slowness
 
 from app.plots.axes import PowerAxis, SteadyRange, power_text, shade_path
 from app.plots.curves import CurvePlot, log_or_nan
@@ -291,15 +292,15 @@ def test_the_window_stays_awake_while_two_runs_are_drawn(qtbot, parts, tmp_path)
         for solver in ("dc-pnpdp", "diffpir")
     ]
     ids = presenter.start(jobs)
-    qtbot.waitUntil(lambda: presenter.state == "running", timeout=15_000)
+    qtbot.waitUntil(lambda: presenter.state == "running")
     bursts, beat = [time.thread_time()], QTimer()
 
     # of computing, not of waiting: what else the machine does must not decide a test
     beat.timeout.connect(lambda: bursts.append(time.thread_time()))
     beat.start(5)
-    qtbot.waitUntil(lambda: presenter.state == "idle", timeout=30_000)
+    qtbot.waitUntil(lambda: presenter.state == "idle")
     beat.stop()
-    assert np.diff(bursts).max() < 0.2
+    assert np.diff(bursts).max() < 0.2 * slowness()
     panel.flush()
     for run_id in ids:
         assert len(drawn(panel.residual, run_id)[0]) == 80

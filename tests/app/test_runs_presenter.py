@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from PySide6.QtCore import QTimer
+from window_driver import LONG, slowness, stands_at
 
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
@@ -48,8 +49,8 @@ def presenter(qtbot, tmp_path):
     assert made.close()
 
 
-def wait_until_idle(qtbot, presenter, timeout=15_000):
-    qtbot.waitUntil(lambda: presenter.state == "idle", timeout=timeout)
+def wait_until_idle(qtbot, presenter):
+    qtbot.waitUntil(lambda: presenter.state == "idle")
 
 
 def collect(signal):
@@ -84,8 +85,8 @@ def test_a_run_leaves_every_number_its_newest_frames_and_its_record(qtbot, prese
 
 def start_slowly(qtbot, presenter, phantom_file, *jobs):
     """A run long enough to be caught in the middle."""
-    ids = presenter.start(jobs or [job(phantom_file, nfe=5000)])
-    qtbot.waitUntil(lambda: len(presenter.store.get(ids[-1]).history) >= 3, timeout=15_000)
+    ids = presenter.start(jobs or [job(phantom_file, nfe=LONG)])
+    qtbot.waitUntil(lambda: len(presenter.store.get(ids[-1]).history) >= 3)
     return ids
 
 
@@ -95,15 +96,11 @@ def test_pause_stops_and_shows_the_newest_iteration_and_step_makes_exactly_one(
     (run_id,) = start_slowly(qtbot, presenter, phantom_file)
     entry = presenter.store.get(run_id)
     presenter.pause()
-    qtbot.wait(100)
-    stood = len(entry.history)
-    assert entry.last_frame.k == stood
-    qtbot.wait(100)
-    assert len(entry.history) == stood
+    stood = stands_at(presenter, run_id)
+    assert stands_at(presenter, run_id) == stood == entry.last_frame.k == len(entry.history)
     presenter.step()
-    qtbot.waitUntil(lambda: entry.last_frame.k == stood + 1)
-    qtbot.wait(80)
-    assert len(entry.history) == stood + 1
+    qtbot.waitUntil(lambda: entry.last_frame.k > stood)
+    assert stands_at(presenter, run_id) == stood + 1 == len(entry.history)
     assert presenter.state == "paused"
     presenter.resume()
     qtbot.waitUntil(lambda: len(entry.history) > stood + 3)
@@ -112,7 +109,9 @@ def test_pause_stops_and_shows_the_newest_iteration_and_step_makes_exactly_one(
 def test_a_paused_run_shows_another_plane_when_asked(qtbot, presenter, phantom_file):
     (run_id,) = start_slowly(qtbot, presenter, phantom_file)
     presenter.pause()
-    qtbot.wait(80)
+    stands_at(presenter, run_id)
+    presenter.show({"image"})
+    qtbot.waitUntil(lambda: set(presenter.store.get(run_id).last_frame.planes) == {"image"})
     assert "residual" not in presenter.store.get(run_id).last_frame.planes
     presenter.show({"residual"})
     qtbot.waitUntil(lambda: "residual" in presenter.store.get(run_id).last_frame.planes)
@@ -129,10 +128,10 @@ def test_finish_and_cancel_act_within_one_step(
     entry = presenter.store.get(run_id)
     if paused:
         presenter.pause()
-        qtbot.wait(60)
+        stands_at(presenter, run_id)
     getattr(presenter, button)()
     done = entry.snapshots.iterations()[-1]
-    wait_until_idle(qtbot, presenter, timeout=2000)
+    wait_until_idle(qtbot, presenter)
     assert entry.status == status
     assert len(entry.history) <= done + 1
     assert RunRecord.read(entry.record_path).status == status
@@ -165,7 +164,7 @@ def test_two_jobs_alternate_from_the_same_problem_and_equal_runs_made_alone(
     [
         ({"input": "/nowhere/at-all.npy"}, "at-all.npy"),
         ({"solver": "magic"}, "magic"),
-        ({"settings": {"nfe": -1}}, "--nfe"),
+        ({"settings": {"nfe": -1}}, "“NFE (denoiser calls)”"),
     ],
 )
 def test_a_wrong_request_becomes_one_sentence(qtbot, presenter, phantom_file, change, words):
@@ -209,7 +208,7 @@ def test_closing_in_the_middle_ends_at_once_saves_and_can_be_continued(
     qtbot, presenter, phantom_file, tmp_path
 ):
     (run_id,) = start_slowly(qtbot, presenter, phantom_file, job(phantom_file, nfe=150))
-    with qtbot.waitSignal(presenter.closed, timeout=20_000):
+    with qtbot.waitSignal(presenter.closed):
         presenter.request_close()
     assert not presenter.worker.alive
     entry = presenter.store.get(run_id)
@@ -249,16 +248,16 @@ def test_cancel_ends_this_run_and_not_the_ones_that_wait(qtbot, presenter, phant
 
 def test_the_window_stays_awake_during_a_fast_run(qtbot, presenter, phantom_file):
     (run_id,) = presenter.start([job(phantom_file, nfe=300)])
-    qtbot.waitUntil(lambda: presenter.state == "running", timeout=15_000)
+    qtbot.waitUntil(lambda: presenter.state == "running")
     bursts, beat = [time.thread_time()], QTimer()
 
     # of computing, not of waiting: what else the machine does must not decide a test
     beat.timeout.connect(lambda: bursts.append(time.thread_time()))
     beat.start(5)
-    wait_until_idle(qtbot, presenter, timeout=30_000)
+    wait_until_idle(qtbot, presenter)
     beat.stop()
     assert len(presenter.store.get(run_id).history) == 300
-    assert np.diff(bursts).max() < 0.2
+    assert np.diff(bursts).max() < 0.2 * slowness()
 
 
 def test_the_window_opens_without_torch():

@@ -7,6 +7,7 @@ import warnings
 import pytest
 from PySide6.QtCore import Qt, qWarning
 from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtWidgets import QApplication
 
 from app.shell import log_window
 from app.shell.log import FILE_NAME, KEPT_LINES, LogBook
@@ -140,7 +141,7 @@ def test_lines_from_other_threads_appear_in_the_open_window(qtbot, window):
 def test_a_closed_window_takes_no_lines_and_shows_them_when_it_comes_back(qtbot, window):
     window.close()
     log.info("meanwhile")
-    qtbot.wait(20)
+    QApplication.processEvents()
     assert window.model.rowCount() == 0
     window.show()
     assert window.model.rowCount() == 1

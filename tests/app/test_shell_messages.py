@@ -54,9 +54,9 @@ def test_there_is_no_bar_without_a_message(messages):
 
 
 def test_an_error_stays_and_leaves_the_focus_alone(qtbot, window, messages, monkeypatch):
-    messages.queue._timer.setInterval(20)
     messages.error("This went wrong.", "because")
-    qtbot.wait(60)
+    assert not messages.queue._timer.isActive(), "its time runs out"
+    QApplication.processEvents()
     assert messages.isVisible()
     assert messages.sentence.text() == "This went wrong."
     assert messages.sentence.accessibleName() == "Error: This went wrong."
@@ -73,12 +73,12 @@ def test_a_notice_goes_by_itself(qtbot, messages):
 
 
 def test_a_notice_under_the_pointer_stays(qtbot, messages):
-    messages.queue._timer.setInterval(30)
     messages.notice("Read me slowly.")
     qtbot.mouseMove(messages, QPoint(20, 8))
     messages.queue.hold(True)
-    qtbot.wait(60)
+    assert not messages.queue._timer.isActive(), "its time runs out"
     assert messages.isVisible()
+    messages.queue._timer.setInterval(0)
     messages.queue.hold(False)
     qtbot.waitUntil(messages.isHidden)
 
@@ -89,7 +89,7 @@ def test_a_notice_passes_over_an_error_that_comes_back_after_it(qtbot, messages)
     messages.notice("By the way.")
     assert messages.sentence.text() == "By the way."
     qtbot.waitUntil(lambda: messages.sentence.text() == "Serious.")
-    qtbot.wait(50)
+    assert not messages.queue._timer.isActive(), "its time runs out"
     assert messages.isVisible()
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QRect, QSize, Qt
 from PySide6.QtWidgets import QApplication, QHBoxLayout, QLabel, QLineEdit, QMainWindow, QWidget
 
 from app.shell.welcome import EDGE_PX, WelcomeTour, spot_beside
@@ -139,7 +139,7 @@ def test_without_any_part_it_ends_at_once(window, tour):
 def test_a_part_that_was_deleted_is_passed_over(qtbot, window, tour):
     tour.start()
     window.parts[1].deleteLater()
-    qtbot.wait(10)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     tour.next()
     assert tour.bubble.title.text() == "Title 2"
 

@@ -238,7 +238,7 @@ def test_a_note_is_written_in_the_table(runs):
     editor = table.table.findChild(QLineEdit)
     QTest.keyClicks(editor, "best so far")
     QTest.keyClick(editor, Key.Key_Return)
-    until(lambda: entry.note == "best so far", 5, "the note")
+    until(lambda: entry.note == "best so far", what="the note")
     assert index.data() == "best so far"
 
 
@@ -278,7 +278,7 @@ def test_a_deleted_run_comes_back_with_ctrl_z(runs):
     table.select(entry.run_id)
     click(table.deleteButton)
     assert entry.run_id not in window.store
-    until(lambda: entry.run_id not in window.grid, 5)
+    until(lambda: entry.run_id not in window.grid)
     press(window, Key.Key_Z, CTRL)
     assert window.store.get(entry.run_id) is entry
     np.testing.assert_array_equal(runs.pane(entry.run_id).image, entry.images[1])
@@ -291,6 +291,6 @@ def test_an_unticked_run_leaves_the_panes(runs):
     model = runs.window.right.table.model
     index = model.index(model.row_of(entry.run_id), RUN)
     model.setData(index, Qt.CheckState.Unchecked, Qt.ItemDataRole.CheckStateRole)
-    until(lambda: entry.run_id not in runs.window.grid, 5)
+    until(lambda: entry.run_id not in runs.window.grid)
     model.setData(index, Qt.CheckState.Checked, Qt.ItemDataRole.CheckStateRole)
-    until(lambda: entry.run_id in runs.window.grid, 5)
+    until(lambda: entry.run_id in runs.window.grid)

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtWidgets import QWidget
-from window_driver import HU, activate, click, pause, press, save_phantom, until
+from PySide6.QtWidgets import QApplication, QWidget
+from window_driver import HU, LONG, PATIENCE_S, activate, click, press, save_phantom, until
 
 from app.main import main
 from app.shell.about import AboutDialog
@@ -25,7 +25,6 @@ from engine.files.record import RunRecord
 from engine.spec.errors import RequestError
 
 ROOT = Path(__file__).resolve().parents[2]
-LONG = 2000
 CTRL = Qt.KeyboardModifier.ControlModifier
 
 
@@ -125,7 +124,7 @@ def test_the_tour_comes_at_the_first_start_only(benches):
     first = benches(loaded=False)
     window = first.window
     window.first_tour()
-    until(lambda: hasattr(window, "tour") and window.tour.running, 5, "the tour")
+    until(lambda: hasattr(window, "tour") and window.tour.running, what="the tour")
     titles = []
     while window.tour.running:
         titles.append(window.tour.bubble.title.text())
@@ -134,7 +133,7 @@ def test_the_tour_comes_at_the_first_start_only(benches):
     first.close()
     again = benches(loaded=False).window
     again.first_tour()
-    pause(50)
+    QApplication.processEvents()
     assert not hasattr(again, "tour")
 
 
@@ -181,14 +180,14 @@ def test_the_log_and_about_open(benches):
 # -- ending ---------------------------------------------------------------------------------
 
 
-def test_closing_during_a_run_is_quick_and_saves_it(benches, folders):
+def test_closing_during_a_run_does_not_wait_for_its_end_and_saves_it(benches, folders):
     bench = benches()
     entry = start_long_run(bench, folders)
     path = bench.session.path / f"{entry.run_id}.json"
-    assert bench.close() < 2.0
+    bench.close()
     record = RunRecord.read(path)
     assert record.status == "cancelled"
-    assert len(record.history) > 3
+    assert 3 < len(record.history) < LONG
     assert unfinished(state_folder() / "runs") == []
 
 
@@ -286,7 +285,7 @@ def test_a_terminated_workstation_ends_well(folders):
         until(lambda: loads_the_engine(process.pid), what="its window")
         assert any(sessions.iterdir())
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     finally:
         process.kill()
     assert process.returncode == 0, errors

@@ -185,7 +185,7 @@ def test_the_wheel_the_slider_and_the_keys_go_through_the_slices(bench):
     pane = bench.pane("reference")
 
     def shows(number):
-        until(lambda: np.array_equal(pane.image, phantom(number)), 20, f"slice {number}")
+        until(lambda: np.array_equal(pane.image, phantom(number)), what=f"slice {number}")
         assert window.browser.slices.words.text() == f"Slice {number + 1} of 5"
         assert window.left.slices.value() == str(number)
 

@@ -1,6 +1,7 @@
 """What the window says about a result: whole sentences where there is room, else short forms."""
 
 import pytest
+from PySide6.QtWidgets import QApplication
 
 from app.images.caption import Caption
 from app.images.grid import PaneGrid
@@ -54,7 +55,7 @@ def test_a_verdict_moves_no_image(qtbot):
     qtbot.waitExposed(grid)
     before = pane.view.geometry(), pane.geometry()
     pane.set_caption("#1 DC-PnPDP", 31.0, 0.9, VERDICTS)
-    qtbot.wait(20)
+    QApplication.processEvents()
     assert (pane.view.geometry(), pane.geometry()) == before
 
 

@@ -1,21 +1,17 @@
 """``dualscope reconstruct --volume``: goes on where it stopped, and says what it did."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import signalled
 from volume_runs import small_stack
 
 from engine.cli import main, volume
 from engine.workflows.volume import compute
 from engine.workflows.volume.folder import JOURNAL, VolumeFolder
 
-ROOT = Path(__file__).resolve().parents[2]
 SCAN = ["in.npy", "--unit", "hu", "--pixel-mm", "6", "--views", "8", "--device", "cpu"]
 SOLVER = ["--nfe", "3", "--cg-iterations", "3", "--prior", "tv"]
 COMMAND = ["reconstruct", *SCAN, *SOLVER]
@@ -119,20 +115,9 @@ def test_an_error_says_what_is_kept(capsys, monkeypatch):
 
 
 def test_sigterm_keeps_the_finished_slices_and_says_how_to_go_on(tmp_path):
-    slow = [*COMMAND, "--nfe", "40", "--volume", "v", "--batch", "1", "-o", "o.npy"]
-    child = subprocess.Popen(
-        [sys.executable, "-m", "engine.cli", *slow],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    journal = tmp_path / "v" / JOURNAL
-    while child.poll() is None and not (journal.exists() and b"stored" in journal.read_bytes()):
-        time.sleep(0.01)
-    child.send_signal(signal.SIGTERM)
-    _, said = child.communicate()
-    assert child.returncode == 130
+    arguments = [*COMMAND, "--volume", "v", "--batch", "1", "-o", "o.npy"]
+    code, said = signalled(signal.SIGTERM, Path("v", JOURNAL), *arguments, word="stored")
+    assert code == 130
     assert "slices are kept in v: the same command goes on." in said
     stored = VolumeFolder.open(tmp_path / "v").stored
     assert 0 < len(stored) < 12

@@ -1,6 +1,7 @@
 """The engine knows no Qt, and starting it does not load what it does not need."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,49 @@ def test_gpl_plug_ins_are_not_imported_by_default():
         "assert not {'astra', 'torch_radon'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_the_picture_of_the_rooms_is_that_of_the_code():
+    from installer import make_map
+
+    assert make_map.TARGET.read_text(encoding="utf-8") == make_map.picture(), (
+        "python installer/make_map.py draws it again"
+    )
+
+
+def messages():
+    """Every string of the engine but its documentation and the command line's own words."""
+    for path in sorted((ROOT / "engine").rglob("*.py")):
+        if path.parent.name == "cli":
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        loose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+            if text and id(node) not in loose:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", node.value
+
+
+OTHERS = {"separate.py": "options of Dask", "--reference.png": "a file", " --hash=": "pip's syntax"}
+
+
+def test_no_message_outside_the_command_line_holds_an_option_of_it():
+    for where, text in messages():
+        if text in OTHERS or where.split("/")[-1].split(":")[0] in OTHERS:
+            continue
+        plain = re.sub(r"'dualscope [^']*('|$)", "", text)  # a command is typed like this anywhere
+        assert not re.search(r"(?<![\w-])--[a-z]", plain), f"{where}: {text}"
+
+
+def test_a_marked_setting_is_one_that_the_command_line_has():
+    from engine.cli import COMMANDS, build_parser
+    from engine.spec.errors import named_in, option_name
+
+    known, parsers = set(), [build_parser([*COMMANDS])]
+    while parsers:
+        for action in parsers.pop()._actions:
+            known |= set(action.option_strings)
+            parsers += (action.choices or {}).values() if isinstance(action.choices, dict) else []
+    for where, text in messages():
+        for name in named_in(text):
+            assert option_name(name) in known, f"{where}: {text}"

@@ -11,7 +11,7 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from engine.memory import give_memory_back, keep_freed_memory
+from engine.physics.memory import give_memory_back, keep_freed_memory
 {told}
 for _ in range(4):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

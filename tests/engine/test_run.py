@@ -23,6 +23,8 @@ from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.spec.control import RunControl
 from engine.spec.errors import RequestError, StepFailed
 
+PATIENCE_S = 120.0  # only ends what would hang
+
 
 def shrink(x, sigma):
     return x / (1 + sigma**2)
@@ -131,8 +133,8 @@ def test_a_broken_step_is_named_and_the_last_good_image_kept(tmp_path):
 
 def test_pause_step_resume_and_cancel_from_another_thread():
     solver, _ = SOLVERS[0]
-    control = RunControl()
-    run, seen = make(solver, {"nfe": 5000}, control=control), []
+    control = Asked()
+    run, seen = make(solver, {"nfe": 100_000}, control=control), []
 
     def work():
         for iteration in run:
@@ -141,7 +143,7 @@ def test_pause_step_resume_and_cancel_from_another_thread():
     control.pause()
     thread = threading.Thread(target=work)
     thread.start()
-    time.sleep(0.1)
+    assert control.asked.wait(PATIENCE_S)
     assert (seen, control.paused) == ([], True)
     for count in (1, 2):
         control.step()
@@ -150,14 +152,26 @@ def test_pause_step_resume_and_cancel_from_another_thread():
     control.resume()
     wait_until(lambda: len(seen) > 4)
     control.cancel()
-    thread.join(10)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()
     assert run.status == "cancelled"
-    assert len(seen) < 5000
+    assert len(seen) < 100_000
 
 
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
+class Asked(RunControl):
+    """Tells when a run has come to its buttons."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = threading.Event()
+
+    def wait(self):
+        self.asked.set()
+        return super().wait()
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "waited too long"
         time.sleep(0.005)
@@ -236,17 +250,18 @@ def test_a_checkpoint_of_another_problem_is_refused(tmp_path):
 
 
 WORKER = """
-import os, sys, time
+import os, signal, sys, time
 sys.path[:0] = [{root!r}, {support!r}, {tests!r}]
 from pathlib import Path
 import test_run
-from engine.data.record import Checkpoint, RunRecord
+from engine.files.checkpoint import Checkpoint
+from engine.files.record import RunRecord
 
 def slow(x, sigma):
     time.sleep(0.004)
     return test_run.shrink(x, sigma)
 
-def work(path):
+def work(path, most):
     run = test_run.make(test_run.DcPnpdp(), {{"nfe": 400}}, path=path, denoise=slow)
     if path.exists():
         run.record = RunRecord.read(path)
@@ -254,13 +269,16 @@ def work(path):
         if beside.exists():
             run.resume_from(Checkpoint.read(beside))
     print(os.getpid(), flush=True)
-    for iteration in run:
+    for made, iteration in enumerate(run, 1):
         print(iteration.k, flush=True)
+        if made == most:
+            signal.pause()  # however late the kill comes
 
 for line in sys.stdin:  # importing takes seconds: done once, every run is a child by fork
     child = os.fork()
     if child == 0:
-        work(Path(line.strip()))
+        most, path = line.strip().split(" ", 1)
+        work(Path(path), int(most))
         os._exit(0)
     os.waitpid(child, 0)
     print("ended", flush=True)
@@ -281,13 +299,14 @@ def test_killed_twenty_times_it_always_resumes_to_the_same_bits(tmp_path):
         [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:
 
-        def begin():
-            print(path, file=parent.stdin, flush=True)
+        def begin(most):
+            print(most, path, file=parent.stdin, flush=True)
             return int(parent.stdout.readline())
 
         for _ in range(20):
-            worker = begin()
-            for _ in range(rng.randrange(18)):  # steps, not seconds: a busy machine is slower
+            steps = rng.randrange(16)
+            worker = begin(steps + 3)
+            for _ in range(steps):  # steps, not seconds: a busy machine is slower
                 parent.stdout.readline()
             time.sleep(rng.uniform(0, 0.004))
             os.kill(worker, signal.SIGKILL)
@@ -298,7 +317,7 @@ def test_killed_twenty_times_it_always_resumes_to_the_same_bits(tmp_path):
                 reached.add(Checkpoint.read(beside).k)
         assert len(reached) >= 5, "the kills struck at different steps"
         assert max(reached) < 400, "none came too late"
-        begin()
+        begin(0)
         parent.stdin.close()
         assert parent.stdout.read().endswith("400\nended\n")
     whole = make(DcPnpdp(), {"nfe": 400})

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -77,19 +78,21 @@ def test_only_linux_can_lack_a_display():
 
 
 @pytest.mark.parametrize(
-    ("failing", "code"), [((), 0), (("mypy",), 1), (("pytest",), 5), (("ruff", "pytest"), 5)]
+    ("failing", "code"),
+    [((), 0), (("mypy",), 1), (("lint-imports",), 1), (("pytest",), 5), (("ruff", "pytest"), 5)],
 )
 def test_the_test_command_fails_when_any_check_fails(env, monkeypatch, capsys, failing, code):
     order = []
 
     def stand_in(command, **options):
-        order.append(command[2])
-        returncode = 5 if command[2] in failing else 0
+        name = command[2] if command[1] == "-m" else Path(command[0]).stem
+        order.append(name)
+        returncode = 5 if name in failing else 0
         return subprocess.CompletedProcess(command, returncode)
 
     monkeypatch.setattr(cli.subprocess, "run", stand_in)
     assert cli.run_tests(env, []) == code
-    assert order == ["ruff", "ruff", "mypy", "pytest"]
+    assert order == ["ruff", "ruff", "mypy", "lint-imports", "pytest"]
 
 
 # failures, for people

@@ -1,6 +1,7 @@
 """The set-up on a fresh machine, without the network: pip, apt and dpkg are stand-ins."""
 
 import ast
+import os
 import subprocess
 import sys
 import time
@@ -133,7 +134,7 @@ def test_a_failing_pip_leaves_no_stamp_and_the_next_run_starts_anew(env, program
 
 # A set-up in a process of its own: argv is the checkout, and how long its "pip" takes.
 SLOW_SET_UP = """
-import sys, time
+import sys
 from pathlib import Path
 from installer import environment
 
@@ -146,17 +147,19 @@ def stand_in(command, doing, **changes):
     else:
         (env.folder / "half-made").touch()
         print("pip", flush=True)
-        time.sleep(float(sys.argv[2]))
+        sys.stdin.readline()
 
 environment.run_quietly = stand_in
 environment.set_up(env, environment.APPLICATION)
 """
 
 
-def start_slow_set_up(env, seconds):
+def start_slow_set_up(env):
+    """In pip it waits for a line of its input."""
     process = subprocess.Popen(
-        [sys.executable, "-c", SLOW_SET_UP, str(env.root), str(seconds)],
+        [sys.executable, "-c", SLOW_SET_UP, str(env.root)],
         cwd=ROOT,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -167,7 +170,7 @@ def start_slow_set_up(env, seconds):
 
 
 def test_a_set_up_killed_in_the_middle_is_repaired_by_the_next_run(env, programs):
-    process = start_slow_set_up(env, 60)
+    process = start_slow_set_up(env)
     process.kill()
     process.communicate()
     assert (env.folder / "half-made").exists()
@@ -177,35 +180,44 @@ def test_a_set_up_killed_in_the_middle_is_repaired_by_the_next_run(env, programs
     assert environment.is_ready(env, APPLICATION)
 
 
-def test_of_two_runs_at_once_the_second_waits_and_finds_all_done(env, programs, capsys):
-    process = start_slow_set_up(env, 0.3)
+def test_of_two_runs_at_once_the_second_waits_and_finds_all_done(env, programs, monkeypatch):
+    process, said = start_slow_set_up(env), []
+
+    def say(text):
+        said.append(text)
+        if "Another set-up of this folder is running" in text:
+            process.stdin.close()  # it goes on when the second waits
+
+    monkeypatch.setattr(environment, "say", say)
     set_up(env, APPLICATION)
-    assert process.wait(10) == 0
+    assert process.wait(120) == 0
     process.stdout.close()
     assert programs == []
-    assert "Another set-up of this folder is running" in capsys.readouterr().out
+    assert any("Another set-up" in text for text in said)
 
 
 @posix
 def test_a_pip_that_outlives_its_set_up_is_waited_for(tmp_path):
-    lock = tmp_path / "lock"
+    lock, pipe = tmp_path / "lock", tmp_path / "pipe"
+    os.mkfifo(pipe)
     program = (
         "import sys; from pathlib import Path\n"
         "from installer import console, environment\n"
         f"with environment.only_one_at_a_time(Path({str(lock)!r})):\n"
-        "    print('held', flush=True)\n"
-        "    console.run_quietly(['sleep', '0.8'], 'Sleeping')\n"
+        f"    console.run_quietly(['cat', {str(pipe)!r}], 'Waiting')\n"
     )
     command = [sys.executable, "-c", program]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "held\n"
-    time.sleep(0.2)
-    process.kill()
-    process.communicate()
+    process = subprocess.Popen(command, cwd=ROOT)
+    with pipe.open("w"):  # which waits for its reader
+        process.kill()
+        process.wait()
+        with lock.open("a") as file:
+            assert not environment.try_lock(file)
     with lock.open("a") as file:
-        assert not environment.try_lock(file)
-        time.sleep(0.9)
-        assert environment.try_lock(file)
+        end = time.monotonic() + 120
+        while not environment.try_lock(file):
+            assert time.monotonic() < end, "the lock is never let go"
+            time.sleep(0.01)
 
 
 # torch

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import resource
 import shutil
@@ -22,6 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from hdf5_trials import Trials
 from mutations import mutate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,32 +61,11 @@ class TooSlow(BaseException):
     pass
 
 
-def forked_trial(path: str) -> str:
-    """``hdf5_trial.launch`` without starting Python anew for every file."""
-    from engine.data.readers.hdf5 import trial as hdf5_trial
-
-    child = os.fork()
-    if child == 0:
-        code = 1
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        # half a second of computing kills, also inside the library
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.5)
-        try:
-            hdf5_trial.walk(path)
-            code = 0
-        except Exception:
-            code = 0
-        finally:
-            os._exit(code)
-    return "" if os.waitpid(child, 0)[1] == 0 else "reading it fails"
-
-
 def fuzz(folder: Path, first: int, count: int) -> dict:
     from engine.data.readers.hdf5 import trial as hdf5_trial
     from engine.spec.errors import DualscopeError
 
-    hdf5_trial.launch = forked_trial
+    hdf5_trial.launch = Trials(cpu_seconds=1)  # type: ignore[assignment]
     options = json.loads((folder / "options.json").read_text())
     originals = sorted(folder / name for name in options)
     for original in originals:  # undamaged files must open, or nothing is tested

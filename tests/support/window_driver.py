@@ -5,9 +5,11 @@ then leaves nothing of one test to the next.
 """
 
 import os
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from PySide6.QtGui import QCursor, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.background import Mailbox
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.window import MainWindow
@@ -25,7 +28,9 @@ from engine.files.folders import state_folder
 
 HU = {"unit": "hu"}
 SIDE = 64
-PATIENCE_S = 30.0  # of a machine that is busy with other things
+PATIENCE_S = 600.0  # only ends what would hang: a machine may be busy with other things
+USUAL_S = 0.004  # for the work of `slowness`, where the limits were measured
+LONG = 100_000  # iterations of a run that a test ends itself, however fast the machine
 
 
 def pause(milliseconds):
@@ -41,6 +46,75 @@ def until(condition, seconds=PATIENCE_S, what=""):
     while not condition():
         assert time.monotonic() < deadline, f"waited {seconds:g} s in vain for {what or condition}"
         pause(5)
+
+
+@contextmanager
+def held(denoiser, reached):
+    """Before its next step after ``reached`` a job of ``denoiser`` stands until the block ends.
+
+    However slow the screen and however fast the machine, the job is going on inside the block.
+    """
+    denoise, released = denoiser.__call__, threading.Event()
+
+    def brake(*args):
+        if reached():
+            assert released.wait(PATIENCE_S), "nobody let the job go on"
+        return denoise(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(denoiser, "__call__", brake)
+        try:
+            yield
+        finally:
+            released.set()
+
+
+@contextmanager
+def unhurried():
+    """Whoever computes waits until the screen has taken each of its frames: it misses none."""
+    put = Mailbox.put_frame
+
+    def patient(mailbox, key, frame):
+        put(mailbox, key, frame)
+        if threading.current_thread() is not threading.main_thread():
+            deadline = time.monotonic() + PATIENCE_S
+            while mailbox.has_frame(key):
+                assert time.monotonic() < deadline, "nobody takes the frame"
+                time.sleep(0.001)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Mailbox, "put_frame", patient)
+        yield
+
+
+def stands_at(presenter, run_id, seconds=PATIENCE_S):
+    """The iteration at which a paused run stands, from the worker itself.
+
+    It is asked for another plane: the answer comes when the step it was in has ended, and no
+    step begins any more.
+    """
+    frames, shown = [], presenter.worker.shown
+    asked = shown.wanted ^ {"residual"}
+
+    def take(name, frame):
+        if name == run_id and ("residual" in frame.planes) == ("residual" in asked):
+            frames.append(frame.k)
+
+    presenter.frame.connect(take)
+    presenter.show(asked, shown.sample)
+    until(lambda: frames, seconds, "the paused run to answer")
+    presenter.frame.disconnect(take)
+    return frames[-1]
+
+
+def slowness():
+    """How many times as long as usual this machine computes now; limits of computing grow by it."""
+    spent = []
+    for _ in range(9):
+        before = time.thread_time()
+        sum(len(str(number)) for number in range(50_000))
+        spent.append(time.thread_time() - before)
+    return max(1.0, median(spent) / USUAL_S)
 
 
 def phantom(seed=0):
@@ -86,7 +160,7 @@ class Bench:
         self.window = MainWindow(self.tasks, settings, theme, path)
         self.ready, self.gone, self.ended = [], [], False
         self.window.ready.connect(lambda: self.ready.append(True))
-        self.window.gone.connect(lambda: self.gone.append(time.monotonic()))
+        self.window.gone.connect(lambda: self.gone.append(True))
         self.window.resize(1600, 1000)
         self.window.show()
         activate(self.window)
@@ -151,15 +225,13 @@ class Bench:
         window.grid.inspector.stop()
 
     def close(self):
-        """As a person does, by the cross; returns how long it took to go."""
+        """As a person does, by the cross."""
         if self.ended:
-            return 0.0
+            return
         self.window.messages.queue.clear()
-        asked = time.monotonic()
         self.window.close()
-        until(lambda: self.gone, 10, "the window to go")
+        until(lambda: self.gone, what="the window to go")
         self.end()
-        return self.gone[0] - asked
 
     def end(self):
         """What `app.main` does when the window has gone."""

@@ -8,19 +8,27 @@ from __future__ import annotations
 from pathlib import Path
 
 from app.background import STEP, TABLE, Begun, Ended, JobRequest, Mailbox, Step, Table
+from app.forms.labels import on_screen
 from engine.spec.control import RunControl
+from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.plan import Case
 from engine.workflows.experiments.runner import Pace, open_runner
 from engine.workflows.experiments.store import Row
 from engine.workflows.experiments.summary import cell, columns, summarise
 
+OWN_LABELS = {"output": "Folder", "overwrite": "Begin again"}
+DESCRIBE = "Open it in the main window first, and take the open data as inputs."
 WORDED = ("scan", "method", "failed")
 
 
 def run_experiment(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope experiment`` does it: what an earlier start has done is kept."""
-    runner = open_runner(asked.request, Path(asked.folder), asked.overwrite)
+    try:
+        runner = open_runner(asked.request, Path(asked.folder), asked.overwrite)
+    except RequestError as error:
+        more = f" {DESCRIBE}" if isinstance(error, DescriptionNeeded) else ""
+        raise RequestError(on_screen(error, OWN_LABELS) + more) from error
     experiment, cases, pace = runner.request.experiment, runner.plan.cases, Pace(runner)
 
     def tell() -> None:
@@ -34,7 +42,7 @@ def run_experiment(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> 
     tell()
     runner.kept = tell
     done = len(cases) - len(runner.remaining())
-    mailbox.post(Begun(len(cases), done, tuple(runner.plan.left_out)))
+    mailbox.post(Begun(len(cases), done, tuple(map(on_screen, runner.plan.left_out))))
     if not control.cancelled:
         runner.run(control, progress)
     _, (_, *figures) = runner.conclude()

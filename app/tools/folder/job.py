@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.background import STEP, TABLE, Ended, Mailbox, Step, Table, on_screen
+from app.background import STEP, TABLE, Ended, Mailbox, Step, Table
+from app.forms.labels import on_screen
 from engine.spec.control import RunControl
 from engine.workflows.folder.request import FolderRequest
 from engine.workflows.folder.runner import FolderRunner
@@ -24,12 +25,7 @@ SIGNS: Final = {
     "left out": "–",
 }
 STATUS_COLUMN: Final = 1
-# The command line's words in the engine's sentences about an input, and the page's own.
-ON_SCREEN: Final = (
-    ("say --unit hu, mu, mu-cm or normalised", "choose it under “Arrays in”"),
-    ("--solver ", ""),
-    ("--prior", "the prior"),
-)
+OWN_LABELS: Final = {"unit": "Arrays in"}  # of settings that have another field elsewhere
 
 
 def run_folder(asked: FolderRequest, control: RunControl, mailbox: Mailbox) -> Ended:
@@ -61,7 +57,7 @@ def table_of(runner: FolderRunner) -> Table:
     for row in runner.rows:
         line = list(cells(row))
         line[STATUS_COLUMN] = f"{SIGNS[row.status]} {row.status}"
-        line[-1] = on_screen(row.error, ON_SCREEN)
+        line[-1] = on_screen(row.error, OWN_LABELS)
         rows.append(tuple(line))
     return Table(
         tuple(HEADINGS.values()),

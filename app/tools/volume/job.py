@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app.background import STEP, TABLE, Begun, Ended, Mailbox, Step, Table, on_screen
+from app.background import STEP, TABLE, Begun, Ended, Mailbox, Step, Table
 from app.export.exporting import Cancelled, write_staged
 from app.export.staging import staging
+from app.forms.labels import on_screen
 from app.tools.volume.model import (
     COMPUTING,
-    ON_SCREEN,
     STORED,
     WAITING,
     WORKER_WORDS,
@@ -28,7 +28,7 @@ from app.tools.volume.model import (
 from app.tools.volume.source import figures_of, own_job
 from engine.export.dicom_deidentify import UidMap
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.cluster.compute_targets import LocalWorkers
 from engine.workflows.volume import reconstruct
 from engine.workflows.volume.assemble import Volume, mapped_result, run_record
@@ -49,13 +49,6 @@ MEASURING = "All slices are stored; measuring along the three axes …"
 
 def run_volume(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope reconstruct --volume`` does it: what an earlier start has stored is kept."""
-    try:
-        return _run(asked, control, mailbox)
-    except DualscopeError as error:
-        raise DualscopeError(on_screen(str(error), ON_SCREEN)) from error
-
-
-def _run(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     assert asked.job is not None  # or it would have a fault
     path, where, job = Path(asked.folder).absolute(), asked.where, asked.job
     opened = Workbench(job)
@@ -67,7 +60,7 @@ def _run(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
         return Ended("cancelled", path)
     with VolumeFolder.create(path, plan) as folder:
         warnings = bench.prepared(plan.numbers[:1]).warnings
-        mailbox.post(Begun(len(plan.numbers), len(folder.stored), tuple(warnings)))
+        mailbox.post(Begun(len(plan.numbers), len(folder.stored), tuple(map(on_screen, warnings))))
         if where is None:
             run = VolumeRun(folder, bench, control)
         else:
@@ -79,7 +72,7 @@ def _run(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
             for event in run:
                 report.take(event)
         except DualscopeError as error:
-            raise DualscopeError(f"{error} {_kept(folder)}") from error
+            raise DualscopeError(f"{marked(error)} {_kept(folder)}") from error
         report.tell()
         if run.status != "done":
             return Ended("cancelled", path, sentence=f"Stopped: {_kept(folder)}")

@@ -27,18 +27,6 @@ WORKER_WORDS: Final = {
     "refused": "✖ refused",
     "lost": "✖ lost",
 }
-# The command line's words in the engine's sentences, and the page's own.
-ON_SCREEN: Final = (
-    ("name another folder", "choose another folder"),
-    ("name an empty folder", "choose an empty folder"),
-    ("--couple-z", "“Couple neighbouring slices”"),
-    ("--workers", "The number of processes"),
-    ("--tls-ca", "TLS authority"),
-    ("--tls-cert", "TLS certificate"),
-    ("--tls-key", "TLS key"),
-    ("--solver ", ""),
-    ("--prior", "the prior"),
-)
 
 
 @dataclass(frozen=True)

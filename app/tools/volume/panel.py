@@ -22,11 +22,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.background import on_screen
 from app.forms.fields import CalmCombo
+from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.forms.slices import ALL, RANGE, SliceChoice
-from app.tools.volume.model import ON_SCREEN, CurrentSettings, VolumeRequest, usual_folder
+from app.tools.volume.model import CurrentSettings, VolumeRequest, usual_folder
 from app.widgets import ask_path, plain_tip
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
@@ -89,7 +89,7 @@ class VolumePanel(QWidget):
         try:
             where = self.place.value()
         except RequestError as error:
-            fault = fault or on_screen(str(error), ON_SCREEN)
+            fault = fault or on_screen(error)
         return VolumeRequest(folder, Job(**job), where, fault)
 
     def _slices_fault(self) -> str:

@@ -86,7 +86,7 @@ def check_image_unit(image: NDArray, unit: str) -> Check:
             "doubtful",
             f"{span}: most of it is denser than bone. Attenuation in 1/cm reads ten times too high "
             "as 1/mm; a scan at low energy does so, too.",
-            f"{give({'unit': 'mu-cm'})}, or --mu-water for the scan's energy",
+            f"{give({'unit': 'mu-cm'})}, or ⟦mu_water⟧ for the scan's energy",
         )
     if unit == "mu-cm" and high < THIN_HU:
         return Check(

@@ -130,7 +130,7 @@ class KspaceDataset(Dataset):
         if "coils" in acquisition and asked.coils != self.coils:
             raise RequestError(
                 f"{self.description} was measured with {self.coils} coils; "
-                f"--coils {asked.coils} is for simulated scans."
+                f"⟦coils⟧ {asked.coils} is for simulated scans."
             )
         parts = [self.read_slice(number) for number in numbers]
         sampled = self._common_mask(numbers, parts)
@@ -190,7 +190,7 @@ class KspaceDataset(Dataset):
             if not np.array_equal(part.sampled, first):
                 raise RequestError(
                     f"{self.description}: slices {numbers[0]} and {number} were sampled on "
-                    "different lines; reconstruct them one at a time (--slice)."
+                    "different lines; reconstruct them one at a time (⟦slice⟧)."
                 )
         return first
 
@@ -219,7 +219,7 @@ class KspaceDataset(Dataset):
         if not complete and asked.acceleration <= own.true_acceleration:
             self.warn(
                 f"The scan is accelerated {own.true_acceleration:.2f} times already; "
-                f"--acceleration {asked.acceleration:g} takes nothing away."
+                f"⟦acceleration⟧ {asked.acceleration:g} takes nothing away."
             )
             return own
         rule = build_mask(

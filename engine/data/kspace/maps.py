@@ -20,7 +20,7 @@ FULL_DATA = (
 # Of the measurement, in norm: more left unexplained shows as ghosts (see the tests).
 UNEXPLAINED = 0.02
 BESIDE_NOISE = 0.3  # of the noise: less left unexplained does not matter
-BEST_GIVEN = "Give maps (--maps FILE), or measure 16 or more central lines."
+BEST_GIVEN = "Give maps (⟦maps⟧ FILE), or measure 16 or more central lines."
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ SCANNED = "noise scans of the file"
 NOT_KNOWN = "not known"
 GIVEN = "given"
 NOISE_FREE = "taken for noise-free, as asked"
-DECLARE = "Give the noise with --kspace-noise."
+DECLARE = "Give the noise with ⟦kspace_noise⟧."
 PURE = 0.8  # samples distributed less like noise hold signal too
 IMPOSSIBLE = 1.3  # times what the measurement can hold
 # Ratio of SDs between combinations of coils: noise of neighbouring coils is correlated by a half

@@ -168,13 +168,13 @@ class SpokesDataset(Dataset):
         if "coils" in acquisition and asked.coils != self.coils:
             raise RequestError(
                 f"{self.description} was measured with {self.coils} coils; "
-                f"--coils {asked.coils} is for simulated scans."
+                f"⟦coils⟧ {asked.coils} is for simulated scans."
             )
         for name in ("mask", "acs_lines"):
             if name in acquisition:
                 raise RequestError(
                     f"{self.description} was not measured line by line: --{name.replace('_', '-')} "
-                    "does not apply; --acceleration leaves out spokes."
+                    "does not apply; ⟦acceleration⟧ leaves out spokes."
                 )
 
     def _common_trajectory(self, numbers: Sequence[int], parts: list[SpokesSlice]) -> Trajectory:
@@ -183,7 +183,7 @@ class SpokesDataset(Dataset):
             if not np.array_equal(part.trajectory.positions, first.positions):
                 raise RequestError(
                     f"{self.description}: slices {numbers[0]} and {number} were measured along "
-                    "different paths; reconstruct them one at a time (--slice)."
+                    "different paths; reconstruct them one at a time (⟦slice⟧)."
                 )
         return first
 
@@ -273,7 +273,7 @@ class SpokesDataset(Dataset):
             self.check("trajectory", "good", f"{sentence}.")
             return
         doubt = f"{sentence}: gradient delays, or not the trajectory of these data. Expect streaks."
-        fix = "correct the trajectory, its unit (--trajectory-unit) or the order of readouts"
+        fix = "correct the trajectory, its unit (⟦trajectory_unit⟧) or the order of readouts"
         self.check("trajectory", "doubtful", doubt, fix)
         self.warn(doubt)
 

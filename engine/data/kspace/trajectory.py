@@ -66,7 +66,7 @@ class Trajectory:
             return np.arange(self.spokes)
         if keep < FEWEST_SPOKES:
             raise RequestError(
-                f"--acceleration leaves {keep} of {self.spokes} spokes; at least {FEWEST_SPOKES} "
+                f"⟦acceleration⟧ leaves {keep} of {self.spokes} spokes; at least {FEWEST_SPOKES} "
                 "are needed."
             )
         every = np.arange(keep) * self.spokes // keep
@@ -162,7 +162,7 @@ def make_trajectory(
     if not 8 <= size <= LARGEST_SIZE:
         raise RequestError(
             f"{what}: the trajectory reaches {reach:.4g}, which would be an image of {size} x "
-            f"{size} pixels: say --trajectory-unit ({', '.join(UNIT_WORDS)}) or --size."
+            f"{size} pixels: say ⟦trajectory_unit⟧ ({', '.join(UNIT_WORDS)}) or ⟦size⟧."
         )
     facts.append(Fact("image size", f"{size} x {size}", from_where))
     found = Trajectory(positions, size)
@@ -181,7 +181,7 @@ def _unit_of(reach: float, what: str) -> str:
         return "fov"
     raise RequestError(
         f"{what}: the trajectory reaches {reach:.4g}, which no usual unit explains: say "
-        f"--trajectory-unit {', '.join(UNIT_WORDS)}."
+        f"⟦trajectory_unit⟧ {', '.join(UNIT_WORDS)}."
     )
 
 
@@ -191,7 +191,7 @@ def _size_of(positions: Positions, what: str) -> int:
     middle = float(np.median(step)) if step.size else 0.0
     if not middle > 0 or np.abs(step - middle).max() > 0.1 * middle:
         raise DescriptionNeeded(
-            f"{what}: the trajectory does not say how many pixels the image has: say --size N.",
+            f"{what}: the trajectory does not say how many pixels the image has: say ⟦size⟧ N.",
             ("size",),
         )
     pixels = round(1 / middle)

@@ -78,7 +78,7 @@ def choose(path: Path, shapes: dict[str, tuple[int, ...]], options: InputOptions
         raise RequestError(f"{path.name} holds no array of two or more axes.")
     listed = ", ".join(sorted(flat)[:8])
     raise DescriptionNeeded(
-        f"{path.name} holds several arrays: choose one with --dataset: {listed}.",
+        f"{path.name} holds several arrays: choose one with ⟦dataset⟧: {listed}.",
         ("dataset",),
         tuple(sorted(flat)),
     )
@@ -148,8 +148,8 @@ def open_array(
     if kind == "image" and not said and looks_like_kspace(array):
         raise DescriptionNeeded(
             f"{path} looks like k-space: most of its energy lies at its centre, and its transform "
-            "is an image. Say --kind kspace (and --axes coil,read,phase or the like), or "
-            "--kind image if it is one.",
+            "is an image. Say ⟦kind⟧ kspace (and ⟦axes⟧ coil,read,phase or the like), or "
+            "⟦kind⟧ image if it is one.",
             ("kind",),
         )
     if kind == "sinogram":
@@ -177,10 +177,10 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
     is_complex = array.dtype.kind == "c"
     modality = options.modality.upper() if options.modality else ("MR" if is_complex else "CT")
     if modality == "CT" and is_complex:
-        raise RequestError(f"{path} is complex: it is no CT image (use --modality mr).")
+        raise RequestError(f"{path} is complex: it is no CT image (use ⟦modality⟧ mr).")
     if modality == "CT" and options.unit not in CT_UNITS:
         raise DescriptionNeeded(
-            f"{path} has no unit: say --unit hu, mu, mu-cm or normalised.", ("kind", "unit")
+            f"{path} has no unit: say ⟦unit⟧ hu, mu, mu-cm or normalised.", ("kind", "unit")
         )
     scale, offset = to_hu(options) if modality == "CT" else (1.0, 0.0)
 

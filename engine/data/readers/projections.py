@@ -16,7 +16,8 @@ from engine.data.sinogram.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT
 from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
 from engine.data.sinogram.rotation_centre import estimate_offset
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
-from engine.spec.errors import RequestError
+from engine.physics.noise_estimate import Detector, photon_transfer
+from engine.spec.errors import RequestError, marked
 from engine.spec.input_options import InputOptions
 
 
@@ -46,25 +47,33 @@ class Projections:
         flat: float | NDArray | None = (
             described.options.scan_air
         )  # what a person says counts more than the file
+        flats, darks = self.fields(number, frames)
         if flat is None:
-            flat = _mean(self.flats, self.flat_frames, frames, number)
-        if flat is None:
-            flat = described.flat
-        dark = _mean(self.darks, self.dark_frames, frames, number)
-        if dark is None:
-            dark = described.dark
+            flat = described.flat if flats is None else flats.mean(axis=0)
+        dark = described.dark if darks is None else darks.mean(axis=0)
         assert flat is not None  # asked for when the file was opened
         return from_counts(values, flat, 0.0 if dark is None else dark)
 
+    def fields(
+        self, number: int, frames: np.ndarray | None = None
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """All flat and all dark fields ``[n, column]`` of one detector row."""
 
-def _mean(
-    view: SliceView | None, chosen: NDArray[np.intp] | None, frames: np.ndarray, number: int
-) -> float | NDArray | None:
-    if view is not None:
-        return view[number].astype(np.float64).mean(axis=0)
-    if chosen is not None and chosen.size:
-        return frames[chosen].astype(np.float64).mean(axis=0)
-    return None
+        def of(
+            view: SliceView | None, chosen: NDArray[np.intp] | None
+        ) -> NDArray[np.float64] | None:
+            if view is not None:
+                return view[number].astype(np.float64)
+            if chosen is None or not chosen.size:
+                return None
+            rows = self.frames[number] if frames is None else frames
+            return rows[chosen].astype(np.float64)
+
+        return of(self.flats, self.flat_frames), of(self.darks, self.dark_frames)
+
+    def detector(self, number: int) -> Detector | None:
+        flats, darks = self.fields(number)
+        return None if flats is None else photon_transfer(flats, darks)
 
 
 def open_projections(
@@ -82,7 +91,7 @@ def open_projections(
         stack.flat_frames is not None and stack.flat_frames.size > 0
     )
     if unit not in ("counts", "transmission", "line-integral"):
-        raise RequestError(f"{path.name}: --unit {unit} is not a unit of projections.")
+        raise RequestError(f"{path.name}: ⟦unit⟧ {unit} is not a unit of projections.")
     told_flat = described.options.scan_air is not None or described.flat is not None
     missing = ("scan_air",) if unit == "counts" and not has_flat and not told_flat else ()
     try:
@@ -95,9 +104,11 @@ def open_projections(
     def rows(number: int) -> Rows:
         return stack.rows(number, described)
 
+    counted = has_flat and unit == "counts" and described.options.scan_air is None
+
     def made(scan: Scan) -> SinogramDataset:
-        count = stack.frames.shape[0]
-        return open_scan(path, options, described, scan, rows, count, reopen)
+        count, detector = stack.frames.shape[0], stack.detector if counted else None
+        return open_scan(path, options, described, scan, rows, count, reopen, detector=detector)
 
     dataset = with_centre(made, scan, described, True)
     told = described.options.unit is not None
@@ -126,21 +137,21 @@ def with_centre(
             f"The rotation centre is not in the file, and views over {span:.0f} degrees do not "
             "tell it: the middle of the detector is assumed."
         )
-        dataset.check("centre", "doubtful", sentence, "give --scan-offset-mm, if it is known")
+        dataset.check("centre", "doubtful", sentence, "give ⟦scan_offset_mm⟧, if it is known")
         dataset.warn(sentence)
         return dataset
     try:
         middle = dataset.count // 2
         found = estimate_offset(dataset.read(middle), dataset.geometry)
     except RequestError as error:
-        dataset.warn(f"The rotation centre could not be estimated and is assumed: {error}")
+        dataset.warn(f"The rotation centre could not be estimated and is assumed: {marked(error)}")
         return dataset
     used = found.mm - dataset.layout.trim_mm
     offset_mm = -used if dataset.layout.flip else used
     dataset = made(replace(scan, offset_mm=offset_mm, offset_origin="estimated"))
     note = (
         f"The rotation centre is not in the file; slice {middle} fits best with a detector offset "
-        f"of {used:.4g} mm (--scan-offset-mm changes it), which leaves "
+        f"of {used:.4g} mm (⟦scan_offset_mm⟧ changes it), which leaves "
         f"{100 * found.residual:.1f} % of the data unexplained."
     )
     if found.at_edge:
@@ -150,7 +161,7 @@ def with_centre(
         "centre",
         "doubtful" if doubtful else "corrected",
         note,
-        "give --scan-offset-mm, if it is known" if doubtful else "",
+        "give ⟦scan_offset_mm⟧, if it is known" if doubtful else "",
     )
     dataset.warn(note)
     return dataset

@@ -109,7 +109,7 @@ def _units(seen: Seen) -> Check:
             f"Half of the line integrals are above {middle:.3g}, a transmission of "
             f"{_falls(middle):.0e}: no logarithm of measured intensities is that "
             "large.",
-            f"{give({'unit': 'counts'})} and --scan-air, or --scan-scale 0.1 if lengths in mm "
+            f"{give({'unit': 'counts'})} and ⟦scan_air⟧, or ⟦scan_scale⟧ 0.1 if lengths in mm "
             "were multiplied by 1/cm",
         )
     if top > HARDLY_A_RAY and seen.starved == 0:
@@ -265,7 +265,7 @@ def _size(seen: Seen) -> Check:
             name,
             "doubtful",
             f"The object covers {100 * share:.1f} % of the detector: few pixels are left for it.",
-            "a smaller --pixel-mm with a --size that holds the object",
+            "a smaller ⟦pixel_mm⟧ with a ⟦size⟧ that holds the object",
         )
     return Check(name, "good", f"The object covers {100 * share:.0f} % of the detector.")
 
@@ -296,6 +296,6 @@ def _material(dataset: SinogramDataset, seen: Seen) -> Check:
         "doubtful",
         f"Not water-like: about {mu:.3g} / mm, {times:.3g} times as much as water. HU and the "
         "priors of bodies mean little here.",
-        "--energy-kev or --mu-water if the energy is another one; --output-unit mu for results "
+        "⟦energy_kev⟧ or ⟦mu_water⟧ if the energy is another one; ⟦output_unit⟧ mu for results "
         "in 1/mm",
     )

@@ -21,7 +21,12 @@ from engine.data.sinogram.detector_repair import MOST_BAD, Repair, fill_in
 from engine.data.sinogram.field_check import FEW, check_field
 from engine.data.sinogram.geometry_check import Proposal, check_geometry, judge
 from engine.data.sinogram.line_integrals import Rows
-from engine.data.sinogram.line_noise import LineNoise, declared_noise, estimated_noise
+from engine.data.sinogram.line_noise import (
+    LineNoise,
+    declared_noise,
+    estimated_noise,
+    transferred_noise,
+)
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Layout, Scan, layout
 from engine.data.sinogram.view_selection import select_views
 from engine.data.sinogram.water import water_of
@@ -29,6 +34,7 @@ from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
 from engine.physics.measured_operator import MeasuredCT
+from engine.physics.noise_estimate import Detector
 from engine.physics.plugins import make_ct_operator
 from engine.physics.problem import Problem
 from engine.physics.units import (
@@ -38,9 +44,8 @@ from engine.physics.units import (
     normalise_line_integrals,
 )
 from engine.spec.acquisition import CTAcquisition
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence
 from engine.spec.input_options import InputOptions, give
-from engine.spec.settings import option_name
 
 __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
@@ -64,6 +69,7 @@ class SinogramDataset(Dataset):
     reopen : opens the same file with other options
     axes : order of the file's axes, when it holds an array in any order
     repair : what is corrected in the detector's values before anything else sees them
+    detector : what flat and dark frames say of the detector's row of a slice, where there are any
     """
 
     kind: ClassVar[str] = "sinogram"
@@ -74,6 +80,7 @@ class SinogramDataset(Dataset):
     axes: str | None = None
     mu_water: float = MU_WATER_PER_MM
     repair: Repair = field(default_factory=Repair)
+    detector: Callable[[int], Detector | None] | None = None
 
     @property
     def geometry(self) -> CTGeometry:
@@ -149,7 +156,7 @@ class SinogramDataset(Dataset):
         for name in acquisition:
             if name not in HONOURED:
                 raise RequestError(
-                    f"{option_name(name)} describes a simulated scan, and {self.description} "
+                    f"⟦{name}⟧ describes a simulated scan, and {self.description} "
                     "was measured: leave it out."
                 )
         kept = select_views(
@@ -170,7 +177,7 @@ class SinogramDataset(Dataset):
             truncated=seen and check_field(self, y, geometry),
         )
         self._check_before_run(measured[0][0])
-        noise = self.noise([values for values, _ in measured], settings)
+        noise = self.noise([values for values, _ in measured], settings, numbers)
         sigma, weights = noise.of(y, noise_scale(intensity, self.mu_water), settings.weighted)
         return Problem(
             operator=operator,
@@ -203,19 +210,27 @@ class SinogramDataset(Dataset):
             with contextlib.suppress(RequestError):  # too small to be checked
                 self._check_geometry(values)
 
-    def noise(self, slices: list[NDArray[np.float32]], asked: CTAcquisition) -> LineNoise:
+    def noise(
+        self, slices: list[NDArray[np.float32]], asked: CTAcquisition, numbers: Sequence[int]
+    ) -> LineNoise:
         """The noise that was given, or else what the data say of it; it becomes a fact."""
         noise = declared_noise(asked)
         if noise is None and asked.noise == "none":
             noise = LineNoise("taken for noise-free, as asked")
+        if noise is None and self.detector is not None:
+            rows = [self.detector(number) for number in numbers]
+            noise = transferred_noise(rows, slices, self.layout.flip, self.layout.binning)
         noise = noise or estimated_noise(slices)
         self.say("noise", noise.words, noise.origin)
         if asked.noise == "none":
             return noise
+        if sentence := noise.disagreement():
+            fix = "give ⟦photons⟧, if you know it, or look at the chi-square of the result"
+            self.check("noise", "doubtful", sentence, fix)
         if not noise.known:
             self.warn(
                 "The noise of this scan is not known, for there are too few rays to estimate it: "
-                "give --photons or --gaussian-noise, or the methods take it for noise-free."
+                "give ⟦photons⟧ or ⟦gaussian_noise⟧, or the methods take it for noise-free."
             )
         return noise
 
@@ -276,7 +291,7 @@ class SinogramDataset(Dataset):
             lines, _ = self._corrected(rows, number)
         except RequestError as error:
             fix = "" if self.repair.bad_pixels else give({"scan_bad_pixels": True})
-            self.check("values", "doubtful", str(error), fix)  # other slices may be fine
+            self.check("values", "doubtful", Sentence(error), fix)  # other slices may be fine
             return
         self._take_checks(rows, lines)
 
@@ -296,6 +311,7 @@ def open_scan(
     count: int,
     reopen: Opener,
     files: tuple[Path, ...] | None = None,
+    detector: Callable[[int], Detector | None] | None = None,
 ) -> SinogramDataset:
     """What every reader of sinograms ends with; ``options`` are the person's own."""
     made = layout(path.name, scan, described)
@@ -315,6 +331,7 @@ def open_scan(
         options=options,
         reopen=reopen,
         repair=repair,
+        detector=detector,
     )
     _settle_water(dataset, described, scan.energy_kev)
     dataset.settle_slices(described.options.slice_spacing_mm, described.origin("slice_spacing_mm"))
@@ -338,8 +355,8 @@ def _settle_water(dataset: SinogramDataset, described: Described, file_kev: floa
     else:
         origin = "assumed, as at about 70 keV"
         dataset.warn(
-            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give --mu-water or "
-            "--energy-kev for another energy."
+            f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm; give ⟦mu_water⟧ or "
+            "⟦energy_kev⟧ for another energy."
         )
     dataset.add_fact("attenuation of water", f"{dataset.mu_water:.4g} / mm", origin)
 

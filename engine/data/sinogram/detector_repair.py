@@ -61,10 +61,10 @@ class Repair:
         """Refuse what this detector cannot have."""
         if 2 * self.air_bins >= detectors:
             raise RequestError(
-                f"{name}: --scan-air-bins {self.air_bins} of {detectors} bins leaves no object."
+                f"{name}: ⟦scan_air_bins⟧ {self.air_bins} of {detectors} bins leaves no object."
             )
         if self.rings > detectors:
-            raise RequestError(f"{name}: --scan-rings {self.rings} is wider than the detector.")
+            raise RequestError(f"{name}: ⟦scan_rings⟧ {self.rings} is wider than the detector.")
         if any(bin_ >= detectors for bin_ in self.bad_bins):
             raise RequestError(f"{name}: 'bad_bins' names bins beyond {detectors - 1}.")
 
@@ -123,7 +123,7 @@ def coefficients(text: str | None) -> tuple[float, ...]:
             raise ValueError
     except ValueError:
         raise RequestError(
-            f"--scan-hardening '{text[:40]}': give the coefficients of p, p^2, ..., such as "
+            f"⟦scan_hardening⟧ '{text[:40]}': give the coefficients of p, p^2, ..., such as "
             "1,0.05; the first is greater than 0."
         ) from None
     return found

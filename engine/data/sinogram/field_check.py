@@ -34,8 +34,8 @@ def check_field(dataset: Dataset, sinogram: Tensor, geometry: CTGeometry) -> boo
                 "field of view",
                 "doubtful",
                 f"{sentence}; iterative methods have no room for what lies beside the detector.",
-                "Give --extended-fov 2, or as much as the object is wider than the detector; for "
-                "counts, correct --scan-air or the flat field.",
+                "Give ⟦extended_fov⟧ 2, or as much as the object is wider than the detector; for "
+                "counts, correct ⟦scan_air⟧ or the flat field.",
             )
         return True
     beside = sinogram[..., torch.from_numpy(ray_lengths(geometry) == 0)]
@@ -44,7 +44,7 @@ def check_field(dataset: Dataset, sinogram: Tensor, geometry: CTGeometry) -> boo
             "field of view",
             "doubtful",
             "Rays beside the image meet something: the object is larger than the image.",
-            "Give a larger --size, or larger pixels with --pixel-mm.",
+            "Give a larger ⟦size⟧, or larger pixels with ⟦pixel_mm⟧.",
         )
     else:
         dataset.check(

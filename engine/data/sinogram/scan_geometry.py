@@ -13,7 +13,6 @@ from engine.data.sidecar import Described
 from engine.physics.field_of_view import field_of_view_mm
 from engine.physics.geometry import CTGeometry
 from engine.spec.errors import DescriptionNeeded, RequestError
-from engine.spec.settings import option_name
 
 DEFAULT_SIDE = 256
 MAX_SIDE = 8192
@@ -23,7 +22,7 @@ class GeometryNeeded(DescriptionNeeded):
     """The file does not say how it was measured."""
 
     def __init__(self, name: str, missing: tuple[str, ...]) -> None:
-        wanted = ", ".join(option_name(one) for one in missing)
+        wanted = ", ".join(f"⟦{one}⟧" for one in missing)
         sentence = f"{name} does not say how it was measured: give {wanted} (or a sidecar)."
         super().__init__(sentence, missing)
 
@@ -185,7 +184,7 @@ def _with_grid(name: str, rays: CTGeometry, told: _Told) -> tuple[CTGeometry, in
         side, side_why = int(side_mm / pixel + 1e-6), "covers the field of view"
     if not 1 <= side <= MAX_SIDE:
         raise RequestError(
-            f"{name}: pixels of {pixel:g} mm make an image of {side} x {side}: give --size."
+            f"{name}: pixels of {pixel:g} mm make an image of {side} x {side}: give ⟦size⟧."
         )
     told.facts.append(Fact("field of view", f"{seen_mm:.4g} mm", "the rays"))
     if extended > 1:

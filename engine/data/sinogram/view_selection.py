@@ -27,7 +27,7 @@ def select_views(
     """
     count = len(angles_rad)
     if views is not None and views > count:
-        raise RequestError(f"--views {views}: only {count} views were measured.")
+        raise RequestError(f"⟦views⟧ {views}: only {count} views were measured.")
     if angular_range is None and start_angle is None and views in (None, count):
         return np.arange(count)
     measured = _MeasuredArc(angles_rad)
@@ -39,7 +39,7 @@ def select_views(
     if views is None:
         return inside
     if views > inside.size:
-        raise RequestError(f"--views {views}: only {inside.size} were measured in that arc.")
+        raise RequestError(f"⟦views⟧ {views}: only {inside.size} were measured in that arc.")
     order = inside[np.argsort(ahead[inside], kind="stable")]
     wanted = np.arange(views) * (span / views)
     chosen = np.abs(ahead[order][None, :] - wanted[:, None]).argmin(axis=1)
@@ -80,7 +80,7 @@ class _MeasuredArc:
     def check(self, start: float, span: float) -> None:
         if span > self.span + self.step / 2:
             raise RequestError(
-                f"--angular-range {span:g}: the views cover {self.span:.4g} degrees only."
+                f"⟦angular_range⟧ {span:g}: the views cover {self.span:.4g} degrees only."
             )
         if span <= 0 or span > self.rest_from(start) + 0.75 * self.step:
             raise RequestError(

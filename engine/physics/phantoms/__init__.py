@@ -6,7 +6,8 @@
 The same seed gives the same bits; another size shows the same anatomy at another resolution.
 """
 
-from engine.physics.phantoms.brain import CONTRASTS, brain_mr
+from engine.physics.phantoms.brain import brain_mr
+from engine.physics.phantoms.head import CONTRASTS
 from engine.physics.phantoms.phantom import Lesion, Phantom
 from engine.physics.phantoms.torso import REGIONS, ct_phantom
 

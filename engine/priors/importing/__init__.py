@@ -30,7 +30,7 @@ from engine.priors.importing.safetensors_weights import is_safetensors, read_saf
 from engine.priors.importing.state_dict import recognise
 from engine.priors.importing.torch_zip import read_torch_zip
 from engine.priors.safetensors_file import PriorHeader, save_prior
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, marked
 
 LONGEST_FACT = 5000
 PICKLES = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
@@ -84,7 +84,7 @@ def import_checkpoint(
     if not out.absolute().parent.is_dir():
         raise RequestError(f"{out}: there is no folder {out.absolute().parent}.")
     if out.exists() and not overwrite:
-        raise RequestError(f"{out} exists already; say --overwrite to replace it.")
+        raise RequestError(f"{out} exists already; say ⟦overwrite⟧ to replace it.")
     settings = read_config(config)
     texts = {"name": name or out.stem, "licence": licence, "training_data": training_data}
     texts["description"] = description
@@ -97,7 +97,7 @@ def import_checkpoint(
         PriorHeader.from_strings(header.to_strings())  # as it will be read again
         weights = read_weights(checkpoint)
     except RequestError as error:
-        raise RequestError(f"{path} is not imported: {str(error).rstrip('.')}.") from error
+        raise RequestError(f"{path} is not imported: {marked(error).rstrip('.')}.") from error
     except OSError as error:
         raise RequestError(f"{path} cannot be read: {error.strerror or error}.") from error
     # random frequencies of an embedding would lose their meaning in half precision
@@ -168,8 +168,8 @@ def _intensity(checkpoint: Checkpoint) -> IntensityMap:
     if checkpoint.channels == 2:
         return IntensityMap("mr")
     raise RequestError(
-        "it does not say what its numbers mean: add --hu-scale 800 for a CT network trained on "
-        "-800 to 800 HU as -1 to 1 (HU = scale x + offset), or --mr"
+        "it does not say what its numbers mean: add ⟦hu_scale⟧ 800 for a CT network trained on "
+        "-800 to 800 HU as -1 to 1 (HU = scale x + offset), or ⟦mr⟧"
     )
 
 

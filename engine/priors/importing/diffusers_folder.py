@@ -71,7 +71,7 @@ def read_diffusers_folder(folder: Path, config: Mapping[str, Any]) -> Checkpoint
         if not found:
             raise RequestError(
                 "it has no scheduler/scheduler_config.json to say how the network was trained; "
-                'add one, or --config with a JSON file {"scheduler": {...}}'
+                'add one, or ⟦config⟧ with a JSON file {"scheduler": {...}}'
             )
         scheduler = read_json(_inside(folder, found[0]))
     if not isinstance(scheduler, dict):

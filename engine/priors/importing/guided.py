@@ -49,7 +49,7 @@ def read_guided(
     """The checkpoint that a state dict and the flags of its training program are."""
     if "image_size" not in config:
         raise RequestError(
-            "it is a guided-diffusion network: add --config with a JSON file of its training "
+            "it is a guided-diffusion network: add ⟦config⟧ with a JSON file of its training "
             "flags (image_size, num_channels, attention_resolutions, num_heads, ...)"
         )
     unknown = sorted(set(config) - {*SAME_NAME, *TRANSLATED, *IGNORED})

@@ -30,9 +30,9 @@ class Correction(Objective):
 
     def __init__(self, settings: TrainingSettings, scan: TrainedScan) -> None:
         if settings.modality != "ct":
-            raise RequestError("--supervised is for CT: leave --modality mr.")
+            raise RequestError("⟦supervised⟧ is for CT: leave ⟦modality⟧ mr.")
         if settings.crop:
-            raise RequestError("--crop must be 0 with --supervised: streaks cross the whole image.")
+            raise RequestError("⟦crop⟧ must be 0 with ⟦supervised⟧: streaks cross the whole image.")
         self.scan, self.intensity = scan, settings.intensity
         self.preconditioning_kwargs = {"scan": scan.to_dict()}
         self.description = (

@@ -115,7 +115,7 @@ def check_apart(training: Iterable[Source], validation: Iterable[Source]) -> Non
         for digest in _digests(source):
             if digest in seen:
                 raise RequestError(
-                    f"--validation '{source.name}' shares slices with the training data "
+                    f"⟦validation⟧ '{source.name}' shares slices with the training data "
                     f"'{seen[digest]}': validation must be kept apart."
                 )
 
@@ -138,12 +138,12 @@ def draw_weights(sources: list[Source], patterns: list[tuple[str, float]]) -> np
     """The chance of each source: even, but for those whose name fits a pattern."""
     for pattern, _ in patterns:
         if not any(fnmatchcase(source.name, pattern) for source in sources):
-            raise RequestError(f"--source-weights: no source is named like '{pattern}'.")
+            raise RequestError(f"⟦source_weights⟧: no source is named like '{pattern}'.")
     weights = np.array(
         [next((w for p, w in patterns if fnmatchcase(s.name, p)), 1.0) for s in sources]
     )
     if sources and not weights.any():
-        raise RequestError("--source-weights: at least one source must be drawn.")
+        raise RequestError("⟦source_weights⟧: at least one source must be drawn.")
     return weights / max(weights.sum(), 1e-12)
 
 
@@ -163,7 +163,7 @@ class Sampler:
         for source in [*sources, *([phantoms] if phantoms else [])]:
             if min(source.slices.shape[1:]) < self.side:
                 raise RequestError(
-                    f"--crop {self.side} is larger than the slices of '{source.name}'."
+                    f"⟦crop⟧ {self.side} is larger than the slices of '{source.name}'."
                 )
 
     def batch(self, step: int) -> tuple[Tensor, torch.Generator]:

@@ -171,12 +171,12 @@ class Trainer:
         if refused:
             name = refused[0]
             raise RequestError(
-                f"--{name.replace('_', '-')} {new[name]} differs from {old.get(name)} in {where}: "
-                "use the same value, another --work folder"
-                + (", or --extend." if name not in FIXED else ".")
+                f"⟦{name}⟧ {new[name]} differs from {old.get(name)} in {where}: "
+                "use the same value, another ⟦work⟧ folder"
+                + (", or ⟦extend⟧." if name not in FIXED else ".")
             )
         if state["data_sha256"] != self.data_sha256 and not extend:
-            raise RequestError(f"The data differ from those of {where}: use --extend to accept.")
+            raise RequestError(f"The data differ from those of {where}: use ⟦extend⟧ to accept.")
 
     # -- training
 
@@ -220,7 +220,7 @@ class Trainer:
         if not loss.isfinite():
             raise DualscopeError(
                 f"Training diverged at step {self.step}: the last checkpoint is kept; "
-                "continue from it with --extend and a lower --learning-rate."
+                "continue from it with ⟦extend⟧ and a lower ⟦learning_rate⟧."
             )
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -260,7 +260,7 @@ def grow(network: nn.Module, trained: nn.Module) -> None:
     the finer features on and ignores the coarser ones until training finds them useful.
     """
     if not isinstance(network, CompactUNet) or not isinstance(trained, CompactUNet):
-        raise RequestError("--grow-from needs a prior of the compact network.")
+        raise RequestError("⟦grow_from⟧ needs a prior of the compact network.")
     weights, known = network.state_dict(), trained.state_dict()
     levels = len(trained.encoder)
     fits = len(network.encoder) >= levels and network.unshuffle == trained.unshuffle
@@ -268,7 +268,7 @@ def grow(network: nn.Module, trained: nn.Module) -> None:
         name not in weights or weights[name].shape != values.shape for name, values in known.items()
     ):
         raise RequestError(
-            "--grow-from: the prior's levels must be the first ones of the new network, "
+            "⟦grow_from⟧: the prior's levels must be the first ones of the new network, "
             "with the same widths and attention and at least as many blocks."
         )
     network.load_state_dict({**weights, **known})

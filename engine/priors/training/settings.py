@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
-from engine.spec.settings import Settings, option_name, setting
+from engine.spec.settings import Settings, setting
 
 MODALITIES = ("ct", "mr")
 
@@ -99,7 +99,7 @@ class TrainingSettings(Settings):
             return [int(part) for part in text.split(",")]
         except ValueError:
             raise RequestError(
-                f"{option_name(name)} must be whole numbers with commas, not '{text}'."
+                f"⟦{name}⟧ must be whole numbers with commas, not '{text}'."
             ) from None
 
     def weight_patterns(self) -> list[tuple[str, float]]:
@@ -113,7 +113,7 @@ class TrainingSettings(Settings):
                 value = math.nan
             if not pattern or not (0 <= value < math.inf):
                 raise RequestError(
-                    "--source-weights must be PATTERN=WEIGHT with commas and weights from 0, "
+                    "⟦source_weights⟧ must be PATTERN=WEIGHT with commas and weights from 0, "
                     f"not '{part}'."
                 )
             result.append((pattern, value))

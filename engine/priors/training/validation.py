@@ -26,7 +26,7 @@ class Validation:
 
     def __init__(self, sources: list[Source], modality: str, count: int) -> None:
         if not sources:
-            raise RequestError("--validation holds no slices.")
+            raise RequestError("⟦validation⟧ holds no slices.")
         self.modality = modality
         picked = [image for source in sources for image in _spread(source, count, len(sources))]
         self.images = [self._prepare(image, i) for i, image in enumerate(picked[:count])]

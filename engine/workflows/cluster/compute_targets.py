@@ -5,23 +5,17 @@ Addresses are looked at here, before Dask is imported: that takes seconds.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import os
 import re
 import socket
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from distributed import Security
-
 from engine.spec.errors import RequestError
-from engine.workflows.cluster.connection import Site, connected, own_loop
-from engine.workflows.cluster.dask_config import quiet
 
 if TYPE_CHECKING:
     from engine.workflows.cluster.connection import Site
@@ -49,7 +43,7 @@ class LocalWorkers:
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MOST_WORKERS:
-            raise RequestError(f"--workers must be from 1 to {MOST_WORKERS}, not {self.count}.")
+            raise RequestError(f"⟦workers⟧ must be from 1 to {MOST_WORKERS}, not {self.count}.")
 
     @property
     def threads(self) -> int:
@@ -78,9 +72,9 @@ class ClusterAddress:
             if path is None:
                 continue
             if parts.scheme != "tls":
-                raise RequestError(f"--tls-{name} is for an address that begins with tls://.")
+                raise RequestError(f"⟦tls_{name}⟧ is for an address that begins with tls://.")
             if not path.is_file():
-                raise RequestError(f"--tls-{name}: there is no file {path}.")
+                raise RequestError(f"⟦tls_{name}⟧: there is no file {path}.")
 
     @property
     def host(self) -> str:
@@ -97,6 +91,7 @@ class ClusterAddress:
 
     def open(self) -> AbstractContextManager[Site]:
         self.check_reachable()
+        from engine.workflows.cluster.remote import remote_site
 
         return remote_site(self)
 
@@ -144,37 +139,3 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-@contextlib.contextmanager
-def remote_site(where: ClusterAddress) -> Iterator[Site]:
-    with (
-        quiet(),
-        own_loop() as loop,
-        connected(where.address, loop, security=security_of(where)) as client,
-    ):
-        yield Site(client, local=False, dashboard=_dashboard(client))
-
-
-def security_of(where: ClusterAddress) -> Security:
-    """Dask's own settings, and over them the files that were named."""
-    named = {
-        "tls_ca_file": where.tls_ca,
-        "tls_client_cert": where.tls_cert,
-        "tls_client_key": where.tls_key,
-    }
-    files = {name: str(path) for name, path in named.items() if path is not None}
-    try:
-        encrypted = True if where.address.startswith("tls://") else None
-        return Security(require_encryption=encrypted, **files)
-    except (ValueError, TypeError) as error:
-        raise RequestError(f"Dask's TLS settings cannot be used: {error}.") from error
-
-
-def _dashboard(client: object) -> str | None:
-    """The link, if the scheduler has such a page."""
-    try:
-        link = client.dashboard_link  # type: ignore[attr-defined]
-    except (KeyError, ValueError):
-        return None
-    return str(link) if link else None

@@ -28,7 +28,7 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 @contextlib.contextmanager
 def local_site(where: LocalWorkers) -> Iterator[Site]:
     if where.dashboard and importlib.util.find_spec("bokeh") is None:
-        raise RequestError("--dashboard needs the package bokeh: install it with pip.")
+        raise RequestError("⟦dashboard⟧ needs the package bokeh: install it with pip.")
     with (
         quiet(pages=where.dashboard),
         tempfile.TemporaryDirectory(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
+from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, marked
 from engine.workflows.cluster.compute_targets import Where
 from engine.workflows.cluster.payload import make_parcel
 from engine.workflows.cluster.prior_transfer import delivery_of
@@ -88,7 +88,7 @@ class ClusterRun(VolumeRun):
                     batch.computed, job.acquisition, intensity, job.seed
                 )
         except RequestError as error:
-            raise RequestError(f"Slice {named(batch)}: {error}") from error
+            raise RequestError(f"Slice {named(batch)}: {marked(error)}") from error
         parcel = make_parcel(self._id, self.plan, batch, problem, self.bench.prior.info.sha256)
         references = dict(zip(batch.computed, _images(problem.reference), strict=False))
         crew.give(member, parcel.pack(), Given(batch, problem.intensity, references))

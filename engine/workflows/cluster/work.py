@@ -26,7 +26,7 @@ from engine.priors.prior import Prior
 from engine.priors.safetensors_file import load_prior_file
 from engine.runs.prepare import versions
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, told, unforeseen
+from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, marked, told, unforeseen
 from engine.workflows.cluster.payload import Parcel
 from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.compute import SliceResult, Step, compute_batch
@@ -85,13 +85,13 @@ def compute(content: bytes) -> dict[str, Any]:
         try:
             return {"slices": [pack_slice(result) for result in _results(Parcel.unpack(content))]}
         except RequestError as error:
-            return {"failed": "request", "said": str(error)}
+            return {"failed": "request", "said": marked(error)}
         except Exception as error:
             failure = told(error)
             if isinstance(failure, OutOfMemory):
-                return {"failed": "memory", "said": str(failure)}
+                return {"failed": "memory", "said": marked(failure)}
             known = isinstance(failure, DualscopeError)
-            return {"failed": "error", "said": str(failure) if known else unforeseen(error)}
+            return {"failed": "error", "said": marked(failure) if known else unforeseen(error)}
 
 
 def _results(parcel: Parcel) -> list[SliceResult]:

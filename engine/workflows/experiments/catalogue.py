@@ -34,6 +34,13 @@ def photons(power: int) -> Scan:
     return Scan(f"SVCT-20, 1e{power} photons", "CT", acquisition, "paper-svct", at, "SVCT-20")
 
 
+def unknown_photons(power: int) -> Scan:
+    """Nothing is told of the noise, and every setting has its default."""
+    at = Axis("log10 of photons per ray", power)
+    acquisition = {"views": 60, "photons": 10.0**power}
+    return Scan(f"1e{power} photons", "CT", acquisition, None, at, "60 views", noise_unknown=True)
+
+
 def degraded(label: str, task: str) -> Scan:
     return Scan(label, None, {"task": task})
 
@@ -200,6 +207,14 @@ _ALL = (
         (*CLASSICAL, *PAIR),
         ("sweep",),
         count=2,
+    ),
+    Experiment(
+        "noise-unknown",
+        "Is the noise of a scan found, and met, when nobody tells of it?",
+        tuple(unknown_photons(power) for power in (4, 5, 6)),
+        (CLASSICAL[0], Method("TV", "tv"), *PAIR),
+        ("sweep",),
+        count=10,
     ),
     Experiment(
         "supervised",

@@ -30,6 +30,7 @@ class Scan:
     preset: str | None = None
     axis: Axis | None = None
     series: str = ""  # scans of one series share a chart
+    noise_unknown: bool = False  # CT: the methods are told only what the rays say of the noise
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from engine.solvers.catalogue import find_solver
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, Sentence
 from engine.workflows.experiments.store import Row
 
 # (share of the case that is done, a word about it)
@@ -34,7 +34,7 @@ def whole_run(prepared: Prepared, control: RunControl, tick: Tick) -> tuple[Row,
         for iteration in run:
             tick(iteration.k / iteration.K, _note(iteration))
     except DualscopeError as error:
-        run.record.message = str(error)
+        run.record.message = Sentence(error)
     return run_row(run), run.image if run.status == "done" else None
 
 
@@ -113,7 +113,7 @@ def one_iteration(prepared: Prepared, control: RunControl, tick: Tick) -> tuple[
     problem, prior, settings = prepared.problem, prepared.prior, prepared.settings
     budget = int(prepared.settings.to_dict()["nfe"])
     if budget < 2:
-        raise RequestError("--nfe must be at least 2: the iteration looked at follows another.")
+        raise RequestError("⟦nfe⟧ must be at least 2: the iteration looked at follows another.")
     warm = dataclasses.replace(settings, injection="sh")  # type: ignore[call-arg]
     run = make_run(dataclasses.replace(prepared, settings=warm), control=control)
     steps, until = iter(run), max(1, round(LOOK_AT * budget))

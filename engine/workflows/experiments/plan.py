@@ -11,7 +11,7 @@ from engine.data.source import open_input, parse_slices
 from engine.priors.catalogue import KINDS, find_prior, list_supervised
 from engine.solvers.catalogue import SOLVERS, find_solver
 from engine.solvers.solver import Solver
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import InputOptions
 from engine.workflows.experiments.definition import Method, Scan
 from engine.workflows.experiments.request import Request, is_supervised
@@ -53,7 +53,8 @@ def make_plan(request: Request, sources: Sources) -> Plan:
         if not chosen:
             left_out[f"{scan.label} is left out: no input is {modality} data."] = None
         elif not _prior_fits(request.prior, modality):
-            left_out[f"{scan.label} is left out: --prior is not for {modality} images."] = None
+            reason = f"{scan.label} is left out: ⟦prior⟧ is not for {modality} images."
+            left_out[Sentence(reason)] = None
         else:
             modalities[modality] = None
             of_scan: list[Case] = []
@@ -64,7 +65,7 @@ def make_plan(request: Request, sources: Sources) -> Plan:
                 of_scan.sort(key=lambda case: (case.work, methods.index(case.methods[0])))
             cases += of_scan
     if not cases:
-        raise RequestError(f"Nothing to do: {' '.join(left_out)}")
+        raise RequestError(f"Nothing to do: {' '.join(map(marked, left_out))}")
     return Plan(cases, list(modalities), list(left_out))
 
 
@@ -97,10 +98,11 @@ def _present(request: Request, left_out: dict[str, None]) -> list[Method]:
         if name not in SOLVERS:
             left_out[f"{method.label} is left out: there is no solver '{name}'."] = None
         elif is_supervised(method) and request.network == "auto" and not list_supervised("CT"):
-            left_out[
+            reason = (
                 f"{method.label} is left out: there is no network in the box. Train one with "
-                "'dualscope prior train --supervised' and name it with --network."
-            ] = None
+                "'dualscope prior train --supervised' and name it with ⟦network⟧."
+            )
+            left_out[Sentence(reason)] = None
         else:
             present.append(method)
     return present

@@ -42,23 +42,23 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.seed < 0:
-            raise RequestError(f"--seed must not be negative, not {self.seed}.")
+            raise RequestError(f"⟦seed⟧ must not be negative, not {self.seed}.")
         if self.count is not None and self.count < 1:
-            raise RequestError(f"--count must be at least 1, not {self.count}.")
+            raise RequestError(f"⟦count⟧ must be at least 1, not {self.count}.")
         known = [scan.label for scan in self.experiment.scans]
         if unknown := [label for label in self.only if label not in known]:
             raise RequestError(
-                f"--only '{unknown[0]}' is no scan of {self.experiment.name}: "
+                f"⟦only⟧ '{unknown[0]}' is no scan of {self.experiment.name}: "
                 f"choose among {', '.join(known)}."
             )
         if self.together < 1:
-            raise RequestError(f"--together must be at least 1, not {self.together}.")
+            raise RequestError(f"⟦together⟧ must be at least 1, not {self.together}.")
         if self.nfe is not None and self.experiment.varies_nfe:
-            raise RequestError(f"--nfe is not for {self.experiment.name}: it varies the budget.")
+            raise RequestError(f"⟦nfe⟧ is not for {self.experiment.name}: it varies the budget.")
         if self.slices is not None and not self.inputs:
-            raise RequestError("--slices needs an INPUT; --count sets the number of phantoms.")
+            raise RequestError("⟦slices⟧ needs an INPUT; ⟦count⟧ sets the number of phantoms.")
         if self.network != "auto" and not self.has_supervised:
-            raise RequestError(f"--network is not for {self.experiment.name}: nothing uses it.")
+            raise RequestError(f"⟦network⟧ is not for {self.experiment.name}: nothing uses it.")
 
     @property
     def has_supervised(self) -> bool:

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from engine.data.dataset import Dataset
+from engine.data.sinogram.line_noise import with_estimated_noise
 from engine.export.outputs import default_window, physical_array
 from engine.export.picture import windowed_png
 from engine.files.atomic import write_bytes_atomic
@@ -116,7 +118,8 @@ class Runner:
         rows = {}
         for case, (row, image) in zip(cases, several_runs(prepared, control, tick), strict=False):
             alone = row | {"job": row["job"] | {"slices": str(case.source.number)}}
-            rows[self.key(case)] = [self._finished(case, prepared.problem, alone, image)]
+            problem = prepared.problem.of_slice(case.source.number)
+            rows[self.key(case)] = [self._finished(case, problem, alone, image)]
         return rows
 
     def conclude(self) -> tuple[list[Row], list[Path]]:
@@ -147,6 +150,9 @@ class Runner:
     def _finished(self, case: Case, problem: Problem, row: Row, image: Tensor | None) -> Row:
         """With its name, and with a picture of the first slice if there is to be one."""
         row = {"method": case.methods[0].label, **row}
+        if image is not None and float(torch.as_tensor(problem.noise_sigma).max()) > 0:
+            row["chi2"] = float(problem.reduced_chi2(problem.residual(image)))
+            row["noise_found"] = problem.provenance.get("noise_found")
         wanted = case.number == 0 and "gallery" in self.request.experiment.drawings
         if wanted and image is not None:
             row |= self._keep_pictures(case, problem, image)
@@ -167,6 +173,8 @@ class Runner:
             problem = self._problem[2]
         numbers = [source.number for source in sources]
         ready = prepare(job, dataset, problem, numbers=numbers)
+        if scan.noise_unknown and problem is None:
+            ready = prepare(job, dataset, with_estimated_noise(ready.problem))
         self._problem = (scan.label, sources, ready.problem)
         if method.rho_times is None:
             return ready

@@ -44,7 +44,7 @@ class Store:
         if differing := [k for k, v in self.identity.items() if body.get(k) != v]:
             raise RequestError(
                 f"{self.path} was made with other settings ({self._difference(body, differing)}): "
-                "name another folder with -o, or --overwrite it."
+                "choose another folder (⟦output⟧), or begin again (⟦overwrite⟧)."
             )
         rows = body.get("cases")
         if not isinstance(rows, dict) or not all(map(_usable, rows.values())):

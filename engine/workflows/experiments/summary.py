@@ -16,7 +16,7 @@ from engine.solvers.catalogue import find_solver
 from engine.solvers.diagnostics import Stopwatch
 from engine.solvers.solver import ScheduleSettings
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, Sentence
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.measure import Tick
 from engine.workflows.experiments.paper import RUNTIME
@@ -43,6 +43,8 @@ QUALITY = (
     Column("ssim", "SSIM", ".3f"),
     Column("paper_psnr", "paper PSNR", ".2f", always=True),
     Column("paper_ssim", "paper SSIM", ".3f", always=True),
+    Column("chi2", "chi-square"),
+    Column("noise_found", "SD found / true"),
     Column("residual", "|Az - y|", ".4g"),
     Column("dual", "|u|", ".3g"),
     Column("off_white_db", "off white dB", ".1f"),
@@ -104,6 +106,8 @@ def _quality(experiment: Experiment, name: tuple[str, str], rows: list[Row]) -> 
         "psnr": _mean(psnr),
         "psnr_sd": stdev(psnr) if len(psnr) > 1 else None,
         "ssim": _mean(_values(done, "ssim")),
+        "chi2": _range(_values(done, "chi2")),
+        "noise_found": _range([one for row in _values(done, "noise_found") for one in row]),
         "residual": _mean(_values(done, "residual")),
         "dual": _mean(_values(done, "dual")) or None,  # methods without a dual: 0
         "off_white_db": _mean(_values(done, "off_white_db")),
@@ -164,6 +168,10 @@ def _values(rows: Iterable[Row], key: str) -> list[Any]:
     return [row[key] for row in rows if row.get(key) is not None]
 
 
+def _range(values: list[float]) -> str | None:
+    return f"{min(values):.2f} to {max(values):.2f}" if values else None
+
+
 def _mean(values: list[float]) -> float | None:
     return fmean(values) if values else None
 
@@ -200,7 +208,7 @@ class Lane:
             with clock("total"), torch.no_grad():
                 seconds = next(self.steps).seconds
         except DualscopeError as error:
-            self.message = str(error)
+            self.message = Sentence(error)
             return None
         parts = {name: seconds.get(name, 0.0) for name in STEPS}
         total = clock.seconds["total"]
@@ -227,7 +235,7 @@ def side_by_side(prepared: list[Prepared], control: RunControl, tick: Tick) -> l
     lanes = [Lane(each) for each in prepared]
     rounds = min(ROUNDS, min(lane.levels for lane in lanes) - 2)
     if rounds < 1:
-        raise RequestError("--nfe is too small: every method must have three iterations or more.")
+        raise RequestError("⟦nfe⟧ is too small: every method must have three iterations or more.")
     turns = rounds + 2
     for turn in range(turns):
         # there and back: what one method leaves in the caches favours none of its neighbours

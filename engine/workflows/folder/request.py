@@ -18,7 +18,7 @@ from engine.files.path_safety import DEVICE
 from engine.files.presets import BUILT_IN, Preset, PresetStore, read_preset
 from engine.files.record import plain
 from engine.spec.acquisition import acquisition_for
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, marked
 from engine.spec.job import Job
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ class FolderRequest:
                 "folder, such as one inside of it."
             )
         if not self.formats:
-            raise RequestError("Nothing to write: name at least one of --formats.")
+            raise RequestError("Nothing to write: name at least one of ⟦formats⟧.")
         for name in self.formats:
             if name not in formats:
                 known = ", ".join(formats)
-                raise RequestError(f"--formats '{name}' is not known: choose of {known}.")
+                raise RequestError(f"⟦formats⟧ '{name}' is not known: choose of {known}.")
         if not 0 < self.settle_seconds <= LONGEST_SETTLE or math.isnan(self.settle_seconds):
-            raise RequestError(f"--settle must be above 0 and at most {LONGEST_SETTLE:g} seconds.")
+            raise RequestError(f"⟦settle⟧ must be above 0 and at most {LONGEST_SETTLE:g} seconds.")
         for preset in self.presets:
             _check_preset(preset)
 
@@ -131,8 +131,8 @@ def find_presets(text: str) -> tuple[Preset, ...]:
     if not named:
         known = ", ".join(f"'{one}'" for one in dict.fromkeys(p.name for p in BUILT_IN))
         raise RequestError(
-            f"--preset '{text[:80]}' is not known: give one of the paper's or a budget by name "
-            f"(see --help), {known}, one that you have saved, or its .json file."
+            f"⟦preset⟧ '{text[:80]}' is not known: give one of the paper's or a budget by name "
+            f"(see 'dualscope batch --help'), {known}, one that you have saved, or its .json file."
         )
     return tuple(named)
 
@@ -150,7 +150,7 @@ def _check_preset(preset: Preset) -> None:
             find_solver(preset.solver).settings_class.from_dict(preset.settings)
         acquisition_for(preset.modality, preset.acquisition)
     except (RequestError, OverflowError, TypeError) as error:
-        raise RequestError(f"The preset “{preset.name}” cannot be used: {error}") from None
+        raise RequestError(f"The preset “{preset.name}” cannot be used: {marked(error)}") from None
 
 
 LONGEST = 60

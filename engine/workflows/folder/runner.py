@@ -10,7 +10,7 @@ from pathlib import Path
 from engine.files.file_lock import lock_file
 from engine.solvers.iteration import Iteration
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
+from engine.spec.errors import DualscopeError, RequestError, Sentence, marked, told, unforeseen
 from engine.workflows.folder.finding import Finder, Found, Settling
 from engine.workflows.folder.request import FolderRequest
 from engine.workflows.folder.table import DONE, FAILED, LEFT_OUT, RUNNING, STOPPED, Row, Table
@@ -151,8 +151,8 @@ class FolderRunner:
 
     def _fail(self, found: Found, row: Row, error: Exception) -> None:
         known = told(error)
-        words = str(known) if isinstance(known, DualscopeError) else unforeseen(error)
-        row.status, row.error = FAILED, told_of(words, self.asked, found)
+        words = marked(known) if isinstance(known, DualscopeError) else unforeseen(error)
+        row.status, row.error = FAILED, Sentence(told_of(words, self.asked, found))
         self._end(row)
 
     def _end(self, row: Row) -> None:

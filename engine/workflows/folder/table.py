@@ -79,7 +79,9 @@ def cells(row: Row) -> tuple[str, ...]:
     said = []
     for key in HEADINGS:
         value = row.name if key == "input" else getattr(row, key)
-        said.append("" if value is None else f"{value:{FORMS.get(key, '')}}")
+        if not isinstance(value, str):  # which may be a Sentence, and stays one
+            value = "" if value is None else f"{value:{FORMS.get(key, '')}}"
+        said.append(value)
     return tuple(said)
 
 
@@ -137,7 +139,7 @@ class Table:
             raise RequestError(f"{path} is not a table of results: name another folder.")
         if body.get("nameless") is not self.nameless:
             raise RequestError(
-                f"{path} was begun {'with' if not self.nameless else 'without'} --deidentify: "
+                f"{path} was begun {'with' if not self.nameless else 'without'} ⟦deidentify⟧: "
                 "name another folder, or go on as it was begun."
             )
         values = body.get("rows")

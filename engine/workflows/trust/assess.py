@@ -18,7 +18,7 @@ from engine.runs.prepare import Prepared, prepare
 from engine.runs.rerun import run_again
 from engine.runs.run import Run
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError
+from engine.spec.errors import DualscopeError, Sentence, marked
 from engine.workflows.trust import words
 from engine.workflows.trust.split import Split, Splitter, Spread
 
@@ -113,7 +113,7 @@ def assess(
         except DualscopeError as error:
             if first is None:
                 raise
-            run, failed = None, f"Seed {prepared.job.seed + number}: {error}"
+            run, failed = None, Sentence(f"Seed {prepared.job.seed + number}: {marked(error)}")
         if run is None:
             break
         assert run.image is not None

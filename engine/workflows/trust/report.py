@@ -29,7 +29,7 @@ def claim_folder(folder: Path, overwrite: bool, numbers: str = NUMBERS) -> None:
     except OSError as error:
         raise RequestError(f"Cannot make the folder {folder}: {error.strerror}.") from error
     if (folder / numbers).exists() and not overwrite:
-        raise RequestError(f"{folder / numbers} exists: add --overwrite to replace it.")
+        raise RequestError(f"{folder / numbers} exists: add ⟦overwrite⟧ to replace it.")
 
 
 def write_assessment(folder: Path, found: Assessment, same_bits: bool | None) -> list[Path]:

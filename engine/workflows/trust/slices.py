@@ -22,7 +22,7 @@ from engine.runs.reopen import Rebuilder, only
 from engine.runs.rerun import run_again, threads
 from engine.solvers.iteration import Iteration
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, Sentence, marked
 from engine.workflows.trust import words
 from engine.workflows.trust.assess import noise_weights
 from engine.workflows.trust.pictures import FULL_SHARE
@@ -133,7 +133,7 @@ def spread(
             try:
                 made = run_again(run.prepared, run.until, control, tick, first + done)
             except DualscopeError as error:
-                made, failed = None, f"Seed {first + done}: {error}"
+                made, failed = None, Sentence(f"Seed {first + done}: {marked(error)}")
             if made is None or made.image is None:
                 break
             found.add(physical_array(problem, made.image)[0])

@@ -23,9 +23,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.data.images.air import AIR_HU
 from engine.physics.cg import CHECK_EVERY, ConjugateGradients, dot
 from engine.physics.problem import Problem
-from engine.priors.air import AIR_HU
 from engine.solvers.data_step import DataStep, DataStepSettings
 
 FLOOR = 1e-5

@@ -17,7 +17,7 @@ from engine.files.atomic import remove_partials, write_bytes_atomic
 from engine.files.file_lock import ROOM_LOCK, lock_file
 from engine.files.path_safety import check_regular
 from engine.files.record import MAX_RECORD_BYTES, plain
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.volume.batches import Batch, halves
 from engine.workflows.volume.compute import SliceResult
 from engine.workflows.volume.plan import VolumePlan
@@ -171,7 +171,7 @@ def _read(path: Path) -> tuple[VolumePlan, tuple[Batch, ...]]:
         plan = VolumePlan.from_dict(body.get("plan"))
         division = tuple(Batch.from_dict(batch) for batch in body.get("division", ()))
     except (RequestError, TypeError) as error:
-        raise RequestError(f"{path / PLAN}: {error}") from error
+        raise RequestError(f"{path / PLAN}: {marked(error)}") from error
     if tuple(number for batch in division for number in batch.kept) != plan.numbers:
         raise RequestError(f"{path / PLAN} is damaged: its division is not its slices.")
     return plan, division

@@ -131,11 +131,11 @@ def make_plan(
     otherwise.
     """
     for name, value, most in (
-        ("--batch", batch, MOST_SLICES),
-        ("--threads", threads, MOST_THREADS),
+        ("batch", batch, MOST_SLICES),
+        ("threads", threads, MOST_THREADS),
     ):
         if value is not None and not 1 <= value <= most:
-            raise RequestError(f"{name} must be from 1 to {most}, not {value}.")
+            raise RequestError(f"⟦{name}⟧ must be from 1 to {most}, not {value}.")
     bench = bench or Workbench(job, open_dataset(job))
     numbers = parse_slices(job.slices, len(bench.dataset))
     first = bench.prepared(numbers[:1])

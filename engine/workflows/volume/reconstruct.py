@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from engine.spec.control import RunControl
-from engine.spec.errors import OutOfMemory, RequestError, is_out_of_memory
+from engine.spec.errors import OutOfMemory, RequestError, is_out_of_memory, marked
 from engine.workflows.volume.batches import Batch, Workbench
 from engine.workflows.volume.compute import SliceResult, Step, steps_of
 from engine.workflows.volume.folder import VolumeFolder
@@ -93,7 +93,7 @@ class VolumeRun:
         try:
             results = yield from steps_of(self.plan, batch, self.bench, self.control)
         except RequestError as error:
-            raise RequestError(f"Slice {named(batch)}: {error}") from error
+            raise RequestError(f"Slice {named(batch)}: {marked(error)}") from error
         except (OutOfMemory, MemoryError, RuntimeError) as error:
             ran_out = isinstance(error, OutOfMemory) or is_out_of_memory(error)
             if not ran_out:

@@ -6,9 +6,11 @@ import pytest
 from folder_inputs import save_slice, table_rows
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
-from window_driver import HU, choose, click, pause, press, save_phantom, sentences, until
+from PySide6.QtWidgets import QApplication
+from window_driver import HU, LONG, choose, click, held, press, save_phantom, sentences, until
 
 from engine.files.presets import Preset, PresetStore
+from engine.priors.tv import TVPrior
 
 
 @pytest.fixture
@@ -100,12 +102,13 @@ def test_a_saved_preset_is_offered_and_used(page, tmp_path):
 
 def test_stop_keeps_what_is_done_and_start_goes_on(bench, page, tmp_path):
     bench.fill(nfe=400)
-    click(page.start)
-    until(lambda: page.bar.value() > 0, what="the first input")
-    assert "A folder is being worked through" in bench.window.left.solver.run.toolTip()
-    assert bench.window.start_runs([bench.window.left.solver.value()]) == []
-    assert bench.window.experiments.presenter.blocked
-    click(page.cancel)
+    with held(TVPrior, lambda: page.bar.value() > 0):
+        click(page.start)
+        until(lambda: page.bar.value() > 0, what="the first input")
+        assert "A folder is being worked through" in bench.window.left.solver.run.toolTip()
+        assert bench.window.start_runs([bench.window.left.solver.value()]) == []
+        assert bench.window.experiments.presenter.blocked
+        click(page.cancel)
     until(lambda: not page.presenter.busy, what="the end")
     assert page.status.text().startswith("Stopped")
     assert "■ stopped" in column(page, "status")
@@ -133,7 +136,9 @@ def test_files_are_named_as_they_are_and_the_reasons_are_in_the_pages_words(page
     save_slice(tmp_path / "in" / "<b>bold<" / "i>.npy")
     finish(page)
     row = column(page, "input").index("<b>bold</i>.npy")
-    assert column(page, "why not")[row].endswith("has no unit: choose it under “Arrays in”.")
+    assert column(page, "why not")[row].endswith(
+        "has no unit: say “Arrays in” hu, mu, mu-cm or normalised."
+    )
     tip = page.model.data(page.model.index(row, 0), Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;" in tip, "a file's name was taken for markup"
     assert page.status.textFormat() == Qt.TextFormat.PlainText
@@ -154,7 +159,7 @@ def test_what_cannot_start_says_why_and_a_bad_folder_is_one_sentence(bench, page
 
 def test_closing_the_window_ends_a_folder_cleanly(benches, tmp_path):
     bench = benches(recorded=False)
-    bench.fill(method="dc-pnpdp", prior="tv", nfe=400, cg_iterations=2)
+    bench.fill(method="dc-pnpdp", prior="tv", nfe=LONG, cg_iterations=2)
     save_slice(tmp_path / "in" / "a.npy")
     bench.window.menus.actions["folder"].trigger()
     view = bench.window.folders.view
@@ -181,5 +186,5 @@ def test_every_control_can_be_named_and_reached_by_keyboard(page):
         assert control.toolTip()
         assert control.focusPolicy() & Qt.FocusPolicy.TabFocus
     page.resize(1000, 520)
-    pause(20)
+    QApplication.processEvents()
     assert page.minimumSizeHint().height() < 520

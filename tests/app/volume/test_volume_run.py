@@ -8,9 +8,10 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMessageBox
 from volume_series import save_series
-from window_driver import choose, click, press, sentences, until
+from window_driver import choose, click, held, press, sentences, until
 
 from app.background import TABLE, Mailbox
+from engine.priors.tv import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 
@@ -79,12 +80,12 @@ def test_a_series_becomes_a_table_of_slices_and_a_volume_to_look_at(bench, page,
 
 
 def test_stop_keeps_what_is_stored_and_start_goes_on_while_the_view_fills(bench, page, tmp_path):
-    bench.fill(nfe=40)
-    click(page.start)
-    until(lambda: page.model.table.rows and page.model.table.stored >= 4, what="the first batch")
-    assert "A volume is being computed" in bench.window.left.solver.run.toolTip()
-    assert bench.window.folders.presenter.blocked
-    click(page.cancel)
+    with held(TVPrior, lambda: list((tmp_path / "slices").glob("slice-*"))):
+        click(page.start)
+        until(lambda: page.model.table.rows and page.model.table.stored >= 4, what="a batch")
+        assert "A volume is being computed" in bench.window.left.solver.run.toolTip()
+        assert bench.window.folders.presenter.blocked
+        click(page.cancel)
     until(lambda: not page.presenter.busy, what="the end")
     stored = page.model.table.stored
     assert 4 <= stored < 8, "it was to be stopped half way"
@@ -184,16 +185,18 @@ def test_workers_are_told_apart_by_name_and_only_web_pages_are_linked(tmp_path):
 def test_closing_during_a_volume_ends_it_with_everything_stored(benches, tmp_path):
     bench = benches(recorded=False)
     bench.open(save_series(tmp_path / "phantom.nii"), {"unit": "hu"})
-    bench.fill(method="dc-pnpdp", prior="tv", nfe=40, cg_iterations=2)
+    bench.fill(method="dc-pnpdp", prior="tv", nfe=4, cg_iterations=2)
     bench.window.menus.actions["volume"].trigger()
     view = bench.window.volumes.view
     view.panel.folder.setText(str(tmp_path / "slices"))
-    click(view.start)
-    until(lambda: view.model.table.rows and view.model.table.stored >= 4, what="a batch")
-    click(view.look)
-    wait_looked(bench)
-    worker = view.presenter.worker
-    assert worker.alive
+    with held(TVPrior, lambda: list((tmp_path / "slices").glob("slice-*"))):
+        click(view.start)
+        until(lambda: view.model.table.rows and view.model.table.stored >= 4, what="a batch")
+        click(view.look)
+        wait_looked(bench)
+        worker = view.presenter.worker
+        assert worker.alive
+        bench.window.close()
     bench.close()
     assert not worker.alive, "the thread outlives the window"
     assert len(VolumeFolder.open(tmp_path / "slices").stored) >= 4

@@ -1,11 +1,11 @@
-"""Two workers for all tests of a process: starting them takes longer than most tests."""
+"""Two workers for all tests of the folder: starting them takes longer than most tests."""
 
 import pytest
 
 from engine.workflows.cluster.compute_targets import LocalWorkers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared():
     from engine.workflows.cluster.connection import Kept
 

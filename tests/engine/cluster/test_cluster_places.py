@@ -124,7 +124,7 @@ def test_options_that_do_not_fit_are_refused(capsys, arguments, said):
 def test_tls_files_add_to_what_dask_is_told(tmp_path):
     import dask
 
-    from engine.workflows.cluster.compute_targets import security_of
+    from engine.workflows.cluster.remote import security_of
 
     ca = tmp_path / "ca.pem"
     ca.touch()
@@ -163,7 +163,7 @@ def test_something_else_that_listens_is_one_sentence():
 def test_a_stranger_on_this_computer_is_cut_off(shared):
     host, port = shared.site.client.scheduler.address.removeprefix("private://").split(":")
     assert host == "127.0.0.1"
-    with socket.create_connection((host, int(port)), timeout=30) as stranger:
+    with socket.create_connection((host, int(port)), timeout=120) as stranger:
         assert len(stranger.recv(100)) == 32
         stranger.sendall(bytes(64))
         assert stranger.recv(1) == b""
@@ -175,7 +175,7 @@ import psutil
 if __name__ == "__main__":
     import engine.cli.reconstruct
     assert not {"dask", "distributed"} & set(sys.modules), "they take seconds to import"
-    from engine.cluster.places import LocalWorkers
+    from engine.workflows.cluster.compute_targets import LocalWorkers
     folder = sys.argv[1]
     tempfile.tempdir = folder
     me = psutil.Process()
@@ -228,5 +228,5 @@ def test_nothing_is_left_behind_and_workers_die_with_a_killed_client(tmp_path):
     }
     begun = time.monotonic()
     while Path(f"/proc/{worker}").exists():
-        assert time.monotonic() - begun < 30, "a worker outlives its client"
+        assert time.monotonic() - begun < 120, "a worker outlives its client"
         time.sleep(0.05)

@@ -119,7 +119,7 @@ def test_cancelling_stops_the_workers_and_keeps_what_is_stored(tmp_path, long_pl
     assert 1 <= len(kept) < 6
     begun = time.monotonic()
     while any(shared.site.client.run(_executing).values()):
-        assert time.monotonic() - begun < 20, "a worker goes on"
+        assert time.monotonic() - begun < 120, "a worker goes on"
         time.sleep(0.05)
 
 

@@ -17,7 +17,8 @@ from dicom_files import (
 )
 from pydicom import uid
 
-from engine.data.readers.dicom.reader import find_series, open_dicom
+from engine.data.readers.dicom.reader import open_dicom
+from engine.data.readers.dicom.series import find_series
 from engine.data.source import open_input
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions

@@ -8,7 +8,8 @@ from dicom_files import picture, write_enhanced, write_series, write_slice
 from pydicom import uid
 
 from engine.cli import main
-from engine.data.readers.dicom.reader import find_series, open_dicom
+from engine.data.readers.dicom.reader import open_dicom
+from engine.data.readers.dicom.series import find_series
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

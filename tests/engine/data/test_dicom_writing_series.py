@@ -8,7 +8,7 @@ import pytest
 from dicom_results import make_result, oblique_placements, picture, source_header
 
 from engine.export import dicom
-from engine.export import dicom_capture as dicom_file
+from engine.export import dicom_copy as dicom_file
 from engine.export.dicom import write_dicom, write_dicom_series
 from engine.spec.errors import DualscopeError, RequestError
 

@@ -13,15 +13,14 @@ if sys.platform == "linux":
 else:
     FAMILIES = {}
 
-COUNT = int(os.environ.get("DUALSCOPE_FUZZ", "600"))  # per family; 3000 takes some minutes
+COUNT = int(os.environ.get("DUALSCOPE_FUZZ", "600"))  # per family
 
 
-@pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("family", FAMILIES)
-def test_damaged_files_neither_crash_nor_hang_nor_eat_memory(family, part, tmp_path):
+def test_damaged_files_neither_crash_nor_hang_nor_eat_memory(family, tmp_path):
     write_family(family, tmp_path)
-    counts = run_fuzz(tmp_path, COUNT // 3, first=part * (COUNT // 3))
+    counts = run_fuzz(tmp_path, COUNT)
     assert counts["wrong"] == []
-    assert counts["opened"] + counts["refused"] == COUNT // 3
-    assert counts["refused"] > COUNT // 30
+    assert counts["opened"] + counts["refused"] == COUNT
+    assert counts["refused"] > COUNT // 10
     assert counts["opened"] > 0

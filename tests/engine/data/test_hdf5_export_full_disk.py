@@ -14,8 +14,8 @@ import resource, sys
 sys.path[:0] = [{root!r}, {support!r}]
 from pathlib import Path
 from results import make_result
-from engine.data.writers import write_outputs
-from engine.errors import DualscopeError
+from engine.export.outputs import write_outputs
+from engine.spec.errors import DualscopeError
 
 result = make_result("MR", slices=3, placed=True)
 resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))

@@ -13,6 +13,8 @@ from engine.data.source import open_input
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 
+LAUNCH = hdf5_trial.launch  # itself: elsewhere one process serves the trials of all tests
+
 
 @pytest.fixture
 def secret(tmp_path):
@@ -72,6 +74,7 @@ def test_absurd_sizes_are_refused_before_memory_is_asked_for(tmp_path):
 def test_a_file_that_brings_the_reader_down_is_refused(secret, monkeypatch, tmp_path):
     fatal = tmp_path / "fatal.py"
     fatal.write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    monkeypatch.setattr(hdf5_trial, "launch", LAUNCH)
     monkeypatch.setattr(hdf5_trial, "__file__", str(fatal))
     with pytest.raises(RequestError, match=r"secret\.h5 is damaged: reading it fails"):
         read(secret, "numbers")
@@ -80,6 +83,7 @@ def test_a_file_that_brings_the_reader_down_is_refused(secret, monkeypatch, tmp_
 def test_a_file_that_never_ends_is_refused(secret, monkeypatch, tmp_path):
     endless = tmp_path / "endless.py"
     endless.write_text("while True: pass")
+    monkeypatch.setattr(hdf5_trial, "launch", LAUNCH)
     monkeypatch.setattr(hdf5_trial, "__file__", str(endless))
     monkeypatch.setattr(hdf5_trial, "SECONDS", 0.5)
     with pytest.raises(RequestError, match=r"secret\.h5 is damaged: reading it does not end"):
@@ -88,7 +92,7 @@ def test_a_file_that_never_ends_is_refused(secret, monkeypatch, tmp_path):
 
 def test_a_good_file_is_tried_once(secret, monkeypatch):
     runs = []
-    monkeypatch.setattr(hdf5_trial, "launch", lambda path: runs.append(path) or "")
+    monkeypatch.setattr(hdf5_trial, "launch", lambda path: runs.append(path) or LAUNCH(path))
     for _ in range(3):
         assert read(secret, "numbers").tolist() == [0, 1, 2, 3]
     assert len(runs) == 1

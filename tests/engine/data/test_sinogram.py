@@ -8,7 +8,8 @@ import sinogram_files as files
 import torch
 from ct_ellipses import raster
 
-from engine.data.sinogram.dataset import GeometryNeeded, SinogramDataset
+from engine.data.sinogram.dataset import SinogramDataset
+from engine.data.sinogram.scan_geometry import GeometryNeeded
 from engine.data.source import open_input
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import field_of_view

@@ -19,7 +19,10 @@ from engine.workflows.experiments.request import Request
 from engine.workflows.experiments.runner import Runner, _slug
 
 # budgets beyond --quick, where a tenth is still long for a test
-MORE = {"table1": ["--nfe", "11"], "supervised": ["--network", "net.safetensors"]}
+MORE = {
+    "table1": ["--nfe", "11"],
+    "supervised": ["--network", "net.safetensors"],
+}
 
 
 def refused(capsys, *arguments):

@@ -10,6 +10,8 @@ from engine.workflows.folder import finding as settling
 from engine.workflows.folder.finding import Finder
 from engine.workflows.folder.runner import FolderRunner
 
+PATIENCE_S = 120.0  # only ends what would hang
+
 
 def watching(folder, results, events):
     """The rows as they end, while ``events`` are made to happen; then it is stopped."""
@@ -22,13 +24,13 @@ def watching(folder, results, events):
         events(said)
     finally:
         control.cancel()
-        thread.join(20)
+        thread.join(PATIENCE_S)
     assert not thread.is_alive()
     return said
 
 
 def wait_for(condition):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)

@@ -12,9 +12,14 @@ from engine.physics.measured_operator import MeasuredCT
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
 from engine.physics.units import IntensityMap
+from engine.priors.tv import divergence, gradient
+from engine.runs.run import Run
+from engine.solvers.catalogue import find_solver
 from engine.solvers.constraint import Constraint, constraint_of
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
+from engine.solvers.solver import Resume
+from engine.solvers.sparse import TV, TVSettings
 from engine.spec.errors import RequestError
 
 INTENSITY = IntensityMap("hu", 800.0, 100.0)
@@ -122,3 +127,113 @@ def test_a_constraint_that_holds_anyway_changes_no_fixed_point():
     free, held = run(), run(positivity=True)
     assert free.x.min() > AIR
     assert relative(held.image, free.image) < 1e-6
+
+
+# -- the classical methods -------------------------------------------------------------------------
+
+CLASSICAL = ("tv", "wavelet", "sirt", "cg")
+BOTH = {"positivity": True, "field_of_view": True}
+
+
+def classical(name, problem, **settings):
+    run = Run(problem, find_solver(name), find_solver(name).settings_class(**settings))
+    for _ in run:
+        pass
+    return run
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_every_image_of_a_constrained_classical_method_is_allowed(name):
+    problem, truth = body(noise=20.0)
+    problem = replace(problem, noise_sigma=20.0)
+    solver = find_solver(name)
+    asked = solver.settings_class(iterations=12, **BOTH)
+    allowed = constraint_of(problem, True, True)
+    free = classical(name, problem, iterations=12).image
+    assert not torch.equal(allowed.apply(free), free)
+    for iteration in solver.iterate(problem, None, asked, make_generator(0)):
+        assert torch.equal(allowed.apply(iteration.image), iteration.image)
+    assert (iteration.image - truth).norm() < (free - truth).norm()
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_a_constraint_that_allows_every_image_changes_no_bit(name):
+    """Nothing is asked for; and of a scan that sees its whole image the field of view is all."""
+    problem, _ = body(noise=20.0)
+    problem = replace(problem, operator=problem.operator.operator)
+    free = classical(name, problem, iterations=8).image
+    assert torch.equal(classical(name, problem, iterations=8, field_of_view=True).image, free)
+
+
+def test_cg_ends_at_the_allowed_image_nearest_to_its_own():
+    problem, _ = body(noise=20.0)
+    ours = {"iterations": 10, "stop_at_noise": False}
+    free, held = classical("cg", problem, **ours), classical("cg", problem, **ours, **BOTH)
+    assert torch.equal(held.image, constraint_of(problem, True, True).apply(free.image))
+
+
+def test_sirt_comes_to_the_allowed_image_that_fits_best():
+    """KKT of min ||A x - y||^2_R: no slope above air, and none that leads up from air."""
+    problem, _ = body(noise=20.0)
+    image = classical("sirt", problem, iterations=4000, stop_at_noise=False, **BOTH).image
+    y = problem.measurement
+    rows = problem.operator.forward(torch.ones_like(image))
+    weighed = torch.where(rows > 0, problem.residual(image) / rows, torch.zeros_like(y))
+    slope = problem.operator.adjoint(weighed)
+    inside = problem.operator.support().expand_as(image) > 0
+    above = inside & (image > AIR + 1e-9)
+    size = slope[inside].abs().max()
+    assert (inside & ~above).any()
+    assert above.any()
+    assert slope[above].abs().max() < 1e-3 * size
+    assert slope[inside & ~above].min() > -1e-3 * size
+
+
+@pytest.mark.parametrize("asked", [{"positivity": True}, {"field_of_view": True}, BOTH])
+def test_constrained_tv_is_at_the_optimum_of_its_problem(asked):
+    """KKT of 1/2 ||A x - y||^2 + l TV(x) on a convex set, with l v, |v| <= 1, from the dual."""
+    problem, _ = body(noise=20.0)
+    strength = 3e-3
+    settings = TVSettings(tv_strength=strength, iterations=600, tolerance=0.0, **asked)
+    *_, last = TV().iterate(problem, None, settings, make_generator(0))
+    state, image = last.state, last.image
+    field = state["q"] / state["t"]  # q is the dual of s = grad x, its threshold t
+    length = field.square().sum((0, 2)).sqrt()
+    assert length.max() < 1 + 1e-9
+    edges = gradient(image)
+    steep = edges.square().sum((0, 2)).sqrt() > 0.02
+    along = (edges * field).sum((0, 2)) / edges.square().sum((0, 2)).sqrt().clamp_min(1e-12)
+    assert (1 - along[steep]).abs().max() < 1e-2  # v points along the edges
+
+    penalty = strength * problem.operator.norm() ** 2
+    slope = problem.operator.adjoint(problem.residual(image)) - penalty * divergence(field)
+    scale = problem.operator.adjoint(problem.residual(image)).abs().max()
+    lowest = AIR if "positivity" in asked else -torch.inf
+    seen = problem.operator.support().expand_as(image) > 0
+    inside = seen if "field_of_view" in asked else torch.ones_like(seen)
+    above = inside & (image > lowest + 1e-3)
+    assert slope[above].abs().max() < 1e-3 * scale
+    at_air = inside & ~above
+    if "positivity" in asked:
+        assert at_air.any()
+        assert slope[at_air].min() > -1e-3 * scale
+        assert slope[at_air].max() > 0.01 * scale  # the constraint does hold something
+
+
+def test_the_old_tv_takes_no_constraint():
+    problem, _ = body(noise=20.0)
+    with pytest.raises(RequestError, match="admm does"):
+        classical("tv", problem, tv_method="fista", positivity=True)
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_a_constrained_classical_run_goes_on_bit_for_bit(name):
+    problem, _ = body()
+    solver = find_solver(name)
+    settings = solver.settings_class(iterations=9, **BOTH)
+    iterations = list(solver.iterate(problem, None, settings, make_generator(0)))
+    half = iterations[4]
+    again = list(
+        solver.iterate(problem, None, settings, make_generator(0), Resume(half.k, half.state))
+    )
+    assert torch.equal(again[-1].image, iterations[-1].image)

@@ -12,6 +12,8 @@ from engine.priors.air import with_air
 from engine.priors.catalogue import load_prior
 from engine.solvers.catalogue import find_solver
 from engine.solvers.data_step import MOST_TRUST, DataStep, DataStepSettings
+from engine.solvers.dc_pnpdp import DcPnpdpSettings
+from engine.solvers.discrepancy import pixel_noise
 from engine.spec.input_options import InputOptions
 
 NOISE = 0.05
@@ -46,7 +48,7 @@ def test_rays_without_weight_and_samples_that_were_not_measured_do_not_count():
 
 def test_an_image_that_fits_the_noise_makes_the_measurement_trusted_less_and_back_again():
     problem = dense_problem(rows=400, noise=NOISE, batch=2)
-    step = DataStep(problem, DataStepSettings())
+    step = DataStep(problem, DataStepSettings(discrepancy_late=False))
     start = step.rho(0.1)
     noise = problem.measurement - problem.operator.forward(problem.reference)
     scale = torch.tensor([0.5, 1.0]).double().view(2, 1, 1, 1)  # the first slice overfits
@@ -73,6 +75,67 @@ def test_late_a_prior_that_keeps_the_image_from_fitting_is_trusted_less():
     assert float(step.rho(0.1) / start) == pytest.approx(1 / MOST_TRUST, rel=0.01)
 
 
+def test_the_rule_waits_until_the_noise_of_a_pixel_is_reached_and_old_records_do_not():
+    problem = dense_problem(rows=400, noise=NOISE)
+    noise = problem.measurement - problem.operator.forward(problem.reference)
+    level = float(pixel_noise(problem))
+    settings = DataStepSettings()
+    was = DataStepSettings(**(DataStepSettings.recorded({"discrepancy": True})))
+    assert (was.discrepancy_late, settings.discrepancy_late) == (False, True)
+    for rule, sigma, changes in ((settings, 1.1, False), (settings, 0.9, True), (was, 1.1, True)):
+        step = DataStep(problem, rule)
+        start = step.rho(0.1)
+        step.learn(0.5 * noise, 0.5 * noise, sigma * level)
+        assert bool(step.rho(0.1) > start) == changes
+
+
+def test_the_trust_falls_no_further_once_the_data_step_is_above_the_noise():
+    problem = dense_problem(rows=400, noise=NOISE)
+    noise = problem.measurement - problem.operator.forward(problem.reference)
+    step = DataStep(problem, DataStepSettings())
+    step.learn(0.7 * noise, 0.7 * noise, 1e-4)
+    reached = step.rho(0.1)
+    step.learn(0.9 * noise, 1.2 * noise, 1e-4)
+    assert step.rho(0.1) <= reached
+
+
+def test_an_answer_above_the_noise_is_brought_to_it_and_others_are_left_alone():
+    problem = dense_problem(rows=400, noise=NOISE, batch=2)
+    z = problem.reference + torch.tensor([0.2, 0.0]).double().view(2, 1, 1, 1)
+    step = DataStep(problem, DataStepSettings(cg_iterations=40))
+    image = step.answer(z, problem.residual(z), 0.01)
+    assert float(chi2(problem, z)[0]) > 2
+    assert chi2(problem, image).tolist() == pytest.approx([1, 1], abs=0.1)
+    assert torch.equal(image[1], z[1])
+    old = DataStep(problem, DataStepSettings(discrepancy_late=False))
+    assert old.answer(z, problem.residual(z), 0.01) is z
+
+
+def test_a_pixel_measured_alone_has_the_noise_over_the_length_of_its_column():
+    problem = dense_problem(rows=4000, noise=NOISE)
+    columns = problem.operator.matrix.square().sum(0).mean().sqrt()
+    assert float(pixel_noise(problem)) == pytest.approx(NOISE / float(columns), rel=0.2)
+    weighted = replace(problem, weights=torch.full_like(problem.measurement, 4.0))
+    assert torch.allclose(pixel_noise(weighted), pixel_noise(problem) / 2)
+
+
+def test_the_last_noise_level_follows_the_noise_where_it_sets_rho():
+    problem = dense_problem(rows=400, noise=NOISE)
+    level = float(pixel_noise(problem)) / 3
+    last = DcPnpdpSettings().sigmas(problem)[-1]
+    assert level / 2**0.51 < last < level * 2**0.51
+    louder = replace(problem, noise_sigma=8 * NOISE)
+    assert DcPnpdpSettings().sigmas(louder)[-1] == pytest.approx(min(8 * last, 2.0))
+    silent = replace(problem, noise_sigma=0.0)
+    for settings, of in (
+        (DcPnpdpSettings(), silent),
+        (DcPnpdpSettings(rho_over_sigma2=NOISE**2), problem),
+        (DcPnpdpSettings(**DcPnpdpSettings.recorded({})), problem),
+    ):
+        assert settings.sigmas(of)[-1] == pytest.approx(0.002, rel=1e-12)
+    assert DcPnpdpSettings(sigma_min=0.01).sigmas(problem)[-1] == pytest.approx(0.01)
+
+
 def test_the_rule_is_off_with_a_rho_of_ones_own_without_noise_and_on_request():
     problem = dense_problem(noise=NOISE)
     for settings in ({"rho": 0.1}, {"rho_over_sigma2": 0.1}, {"discrepancy": False}):
@@ -95,7 +158,7 @@ def test_a_data_step_at_the_noise_leaves_a_residual_as_large_as_the_noise(sigma)
 def test_what_the_rule_has_learnt_is_part_of_the_state():
     problem = dense_problem(noise=NOISE)
     step = DataStep(problem, DataStepSettings())
-    step.learn(*2 * [0.3 * NOISE * torch.ones_like(problem.measurement)], 0.5)
+    step.learn(*2 * [0.3 * NOISE * torch.ones_like(problem.measurement)], 0.002)
     again = DataStep(problem, DataStepSettings(), step.state)
     assert torch.equal(again.rho(0.1), step.rho(0.1))
     assert float(again.rho(0.1) / DataStep(problem, DataStepSettings()).rho(0.1)) > 1
@@ -117,7 +180,7 @@ def test_runs_of_every_modality_end_with_a_reduced_chi_square_near_one(method, s
     problem = dataset.problem([0], asked, prior.info.intensity, 0)
     solver = find_solver(method)
     more = {"sigma_max": 0.5} if dataset.modality == "MR" else {}
-    settings = solver.settings_class.pick({"nfe": 40, **more})
+    settings = solver.settings_class.pick({"nfe": 25, **more})
     with torch.no_grad():
         *_, last = solver.iterate(problem, with_air(prior, problem), settings, [make_generator(0)])
     assert 0.85 < float(chi2(problem, last.image)) < 1.15

@@ -46,7 +46,7 @@ def solved(solver, problem, **settings):
     return run
 
 
-def blocks(size=64):
+def blocks(size=32):
     image = torch.zeros(1, 1, size, size, dtype=torch.float64)
     image[..., size // 4 : size // 2, size // 4 : 3 * size // 4] = 1
     image[..., 5 * size // 8 : 3 * size // 4, size // 2 : 5 * size // 8] = 0.5
@@ -55,7 +55,7 @@ def blocks(size=64):
 
 def ct_problem(photons=1e5):
     image = blocks()
-    operator = CTOperator(CTGeometry.sparse_view(40, 180.0, size=64), dtype=torch.float64)
+    operator = CTOperator(CTGeometry.sparse_view(20, 180.0, size=32), dtype=torch.float64)
     noisy = poisson_line_integrals(0.05 * operator.forward(image), photons, 0, make_generator(1))
     return Problem(
         operator,
@@ -69,9 +69,9 @@ def ct_problem(photons=1e5):
 
 
 def coil_problem(sd=0.05):
-    image = torch.cat([blocks(), 0.3 * blocks().flip(-1)], dim=1)
-    mask = build_mask("inversebench", 64, 4)
-    operator = MultiCoilMRI(mask, birdcage_maps(8, 64, 64).to(torch.complex128))
+    image = torch.cat([blocks(48), 0.3 * blocks(48).flip(-1)], dim=1)
+    mask = build_mask("inversebench", 48, 4)
+    operator = MultiCoilMRI(mask, birdcage_maps(8, 48, 48).to(torch.complex128))
     y = complex_gaussian(operator.forward(image), sd, make_generator(2), mask)
     return Problem(operator, y, IntensityMap("mr", 1.0), "MR", noise_sigma=sd, reference=image)
 
@@ -84,7 +84,7 @@ def test_a_step_is_denoised_to_the_step_that_is_known_in_closed_form():
     """1/2 ||x - y||^2 + l TV(x): each side moves by l over its width towards the other."""
     image = torch.zeros(1, 1, 1, 20, dtype=torch.float64)
     image[..., 8:] = 1.0
-    run = solved(TV(), identity_problem(image), tv_strength=0.4, iterations=2000, tolerance=0.0)
+    run = solved(TV(), identity_problem(image), tv_strength=0.4, iterations=700, tolerance=0.0)
     assert torch.allclose(run.image[..., :8], torch.tensor(0.4 / 8, dtype=torch.float64), atol=1e-5)
     expected = torch.tensor(1 - 0.4 / 12, dtype=torch.float64)
     assert torch.allclose(run.image[..., 8:], expected, atol=1e-5)
@@ -95,7 +95,7 @@ def test_a_step_with_known_noise_is_lowered_until_the_residual_is_the_noise():
     image = torch.zeros(1, 1, 1, 20, dtype=torch.float64)
     image[..., 8:] = 1.0
     sigma = 0.05
-    run = solved(TV(), identity_problem(image, sigma), iterations=2000, tolerance=0.0)
+    run = solved(TV(), identity_problem(image, sigma), iterations=700, tolerance=0.0)
     shift = sigma * math.sqrt(20 / (1 / 8 + 1 / 12))
     assert float(run.image[0, 0, 0, 0]) == pytest.approx(shift / 8, abs=1e-5)
     assert float(run.image[0, 0, 0, -1]) == pytest.approx(1 - shift / 12, abs=1e-5)

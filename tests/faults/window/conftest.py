@@ -1,5 +1,21 @@
 """The real window, driven by events, which has to survive every fault."""
 
-from window_fixtures import bench, benches, folders, leaves_nothing_behind, shared, started
+from window_fixtures import (
+    bench,
+    benches,
+    collects_in_the_gui_thread,
+    folders,
+    leaves_nothing_behind,
+    shared,
+    started,
+)
 
-__all__ = ["bench", "benches", "folders", "leaves_nothing_behind", "shared", "started"]
+__all__ = [
+    "bench",
+    "benches",
+    "collects_in_the_gui_thread",
+    "folders",
+    "leaves_nothing_behind",
+    "shared",
+    "started",
+]

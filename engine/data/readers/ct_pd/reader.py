@@ -26,9 +26,8 @@ from engine.data.sidecar import Described, describe
 from engine.data.sinogram.dataset import SinogramDataset
 from engine.data.sinogram.scan_geometry import layout
 from engine.physics.units import MU_WATER_PER_MM
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence
 from engine.spec.input_options import InputOptions
-from engine.spec.settings import option_name
 
 TOLD_BY_THE_FILES = (
     "scan_range",
@@ -82,14 +81,14 @@ def open_ct_pd_files(path: Path, files: Sequence[Path], options: InputOptions) -
 def _check_options(path: Path, described: Described) -> None:
     options = described.options
     if options.kind not in (None, "sinogram"):
-        raise RequestError(f"{path} holds CT projections, not --kind {options.kind}.")
+        raise RequestError(f"{path} holds CT projections, not ⟦kind⟧ {options.kind}.")
     if options.modality == "mr":
         raise RequestError(f"{path} holds CT projections, not MR data.")
     if options.scan_geometry == "parallel":
         raise RequestError(f"{path} was measured with a fan beam, not with parallel rays.")
     for name in TOLD_BY_THE_FILES:
         if getattr(options, name) is not None:
-            raise RequestError(f"{option_name(name)}: {path} says this itself; leave it out.")
+            raise RequestError(f"⟦{name}⟧: {path} says this itself; leave it out.")
     if described.angles_deg is not None:
         raise RequestError(f"{path} says its angles itself; leave angles_deg out of the sidecar.")
 
@@ -137,11 +136,12 @@ def _choose(
         scanner, views = max(listed, key=lambda group: len(group[1]))
         if len(listed) > 1:
             number = listed.index((scanner, views)) + 1
-            warnings.append(
+            said = (
                 f"There are {len(listed)} sets of projections (series, spectra or tubes); number "
-                f"{number} with {len(views)} was opened. Choose another with --dataset 1 to "
+                f"{number} with {len(views)} was opened. Choose another with ⟦dataset⟧ 1 to "
                 f"{len(listed)}."
             )
+            warnings.append(Sentence(said))
     numbers = {view.number for view in views}
     if len(numbers) > 1 and len(numbers) < len(views):
         warnings.append(f"{len(views) - len(numbers)} projections are there twice; one is used.")
@@ -153,14 +153,14 @@ def _conversion(path: Path, scanner: Scanner, described: Described) -> Conversio
     unit, air = described.options.unit, described.options.scan_air
     if unit is None and scanner.log == "NO":
         raise RequestError(
-            f"{path}: its projections are no line integrals (LogFlag is NO): say --unit "
-            "transmission, or --unit counts with --scan-air."
+            f"{path}: its projections are no line integrals (LogFlag is NO): say ⟦unit⟧ "
+            "transmission, or ⟦unit⟧ counts with ⟦scan_air⟧."
         )
     unit = unit or "line-integral"
     if unit not in ("line-integral", "transmission", "counts"):
-        raise RequestError(f"{path}: --unit {unit} is not a unit of projections.")
+        raise RequestError(f"{path}: ⟦unit⟧ {unit} is not a unit of projections.")
     if unit == "counts" and air is None:
-        raise RequestError(f"{path}: --unit counts needs --scan-air, the counts of a ray in air.")
+        raise RequestError(f"{path}: ⟦unit⟧ counts needs ⟦scan_air⟧, the counts of a ray in air.")
     return Conversion(unit, air)
 
 
@@ -191,7 +191,7 @@ def _dataset(
     )
     turned = [name for name in TURNING if getattr(described.options, name) is not None]
     if turned:
-        dataset.add_fact("place in the patient", "not known", f"{option_name(turned[0])} was given")
+        dataset.add_fact("place in the patient", "not known", f"⟦{turned[0]}⟧ was given")
     elif frame.known:
         dataset.placements = frame.placements(
             frame.head_mm(slices), size, pixel, scanner.detector.slice_mm
@@ -222,9 +222,9 @@ def say_water(dataset: SinogramDataset, scanner: Scanner, described: Described) 
         dataset.mu_water, origin = told, described.origin("mu_water")
     elif stated is None:
         dataset.mu_water, origin = MU_WATER_PER_MM, "assumed, as at about 70 keV"
-        dataset.warnings.append(
+        dataset.warn(
             f"HU assume that water attenuates {MU_WATER_PER_MM:g} / mm: "
-            "WaterAttenuationCoefficient is missing; --mu-water sets it."
+            "WaterAttenuationCoefficient is missing; ⟦mu_water⟧ sets it."
         )
     else:
         dataset.mu_water, origin = stated, "WaterAttenuationCoefficient"
@@ -313,10 +313,10 @@ def _say_frame(dataset: SinogramDataset, scan: FanScan) -> None:
     if scan.frame.known:
         dataset.add_fact("x and y", "0 at the rotation axis", "assumed: not in the files")
     else:
-        dataset.warnings.append(
+        dataset.warn(
             "PatientPosition is missing: head first and supine is assumed, and the place in the "
             "patient is not known. If the patient lay feet first the image is mirrored: give "
-            "--scan-direction cw --scan-flip."
+            "⟦scan_direction⟧ cw ⟦scan_flip⟧."
         )
     dataset.warnings.append(
         "Which way angles and detector columns count is taken from the format's manual; some "

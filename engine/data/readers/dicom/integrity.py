@@ -155,7 +155,7 @@ def _check_values(dataset: ImageDataset, slices: Sequence[SliceImage], modality:
 def _check_shape(dataset: ImageDataset, modality: str) -> None:
     if dataset.pixel_mm is None:
         sentence = "The size of a pixel is not known: PixelSpacing is missing."
-        dataset.check("pixel size", "doubtful", sentence, "Say it with --pixel-mm.")
+        dataset.check("pixel size", "doubtful", sentence, "Say it with ⟦pixel_mm⟧.")
         return
     rows, columns = dataset.pixel_mm
     if abs(rows - columns) <= 1e-3 * rows:

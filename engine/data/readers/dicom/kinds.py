@@ -8,6 +8,7 @@ from pydicom.uid import UID_dictionary
 
 from engine.data.readers.dicom.image import DECODED, PixelLayout
 from engine.data.readers.dicom.scan import PROJECTION_ROWS, UNDEFINED, Header
+from engine.spec.errors import Sentence
 
 CT_CLASSES = {
     uid.CTImageStorage,
@@ -73,9 +74,9 @@ def refusal(header: Header, layout: PixelLayout | None, wanted: str | None) -> s
         return f"{path} is a colour image ({name}): give grey CT or MR images."
     modality = modality_of(header)
     if modality not in ("CT", "MR") and wanted is None:
-        return (
+        return Sentence(
             f"{path} is not a CT or MR image but a DICOM object {object_name(header)}: "
-            "say --modality ct or mr if its numbers are HU or MR signal."
+            "say ⟦modality⟧ ct or mr if its numbers are HU or MR signal."
         )
     if layout is None:
         return f"{path} does not say how its pixels are stored (rows, columns, bits)."

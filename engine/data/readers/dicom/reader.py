@@ -30,7 +30,7 @@ from engine.data.readers.dicom.multiframe import flatten
 from engine.data.readers.dicom.pixels import read_slice
 from engine.data.readers.dicom.scan import PROJECTION_ROWS, open_file, quiet_pydicom, read_header
 from engine.data.readers.dicom.series import Series, find_series
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import InputOptions
 
 __all__ = ["Series", "find_series", "open_dicom"]
@@ -47,12 +47,12 @@ def open_dicom(path: Path, options: InputOptions, found: Sequence[Series] | None
 
         return open_ct_pd(path, options)
     if options.kind == "kspace":
-        raise RequestError(f"{path}: DICOM files hold images or projections, not --kind kspace.")
+        raise RequestError(f"{path}: DICOM files hold images or projections, not ⟦kind⟧ kspace.")
     all_series = find_series(path, options.modality) if found is None else found
     series, warnings = choose_series(path, all_series, options.dataset)
     modality = options.modality.upper() if options.modality else series.modality
     if modality == "CT" and options.unit not in (None, "hu"):
-        raise RequestError(f"{path}: DICOM CT images are in HU, not in --unit {options.unit}.")
+        raise RequestError(f"{path}: DICOM CT images are in HU, not in ⟦unit⟧ {options.unit}.")
     if modality == "CT" and all(image.is_localizer for image in series.slices):
         raise RequestError(f"{path} holds a CT localizer, which is a projection and not a slice.")
     slices, component = series.slices, ""
@@ -112,16 +112,17 @@ def choose_series(
     if not images:
         reason = all_series[0].refusal or ""
         if len(all_series) > 1 or all_series[0].files != (path,):
-            reason = f"{path} holds no CT or MR images ({len(all_series)} series): {reason}"
+            reason = f"{path} holds no CT or MR images ({len(all_series)} series): {marked(reason)}"
         raise RequestError(reason)
     chosen = max(images, key=lambda s: sum(not image.is_localizer for image in s.slices))
     if len(all_series) == 1:
         return chosen, []
-    return chosen, [
+    others = (
         f"There are {len(all_series)} series; number {chosen.number} with {chosen.count} slices "
-        f"was opened. Choose another with --dataset 1 to {len(all_series)} or its "
+        f"was opened. Choose another with ⟦dataset⟧ 1 to {len(all_series)} or its "
         "SeriesInstanceUID."
-    ]
+    )
+    return chosen, [Sentence(others)]
 
 
 def choose_stack(stacks: Sequence[Series]) -> tuple[Series, list[str]]:
@@ -131,10 +132,11 @@ def choose_stack(stacks: Sequence[Series]) -> tuple[Series, list[str]]:
         raise RequestError(chosen.refusal)
     if len(stacks) == 1:
         return chosen, []
-    return chosen, [
+    others = (
         f"The series holds {len(stacks)} stacks; number {chosen.number} ({chosen.part}) was "
-        f"opened. Choose another with --dataset {stacks[0].number} to {stacks[-1].number}."
-    ]
+        f"opened. Choose another with ⟦dataset⟧ {stacks[0].number} to {stacks[-1].number}."
+    )
+    return chosen, [Sentence(others)]
 
 
 def _dataset(path: Path, stack: Stack, modality: str, options: InputOptions) -> ImageDataset:

@@ -12,7 +12,7 @@ from engine.data.readers.dicom.kinds import modality_of, refusal
 from engine.data.readers.dicom.multiframe import slices_of
 from engine.data.readers.dicom.scan import Header, read_header
 from engine.data.readers.dicom.stacks import split_stacks
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, Sentence
 
 
 @dataclass
@@ -111,7 +111,7 @@ def make_series(headers: list[Header], modality: str | None) -> Series:
                 files.append(header.path)
                 continue
             except RequestError as error:
-                sentence = str(error)
+                sentence = Sentence(error)
         refused.append(sentence or "")
     kept: dict[tuple[str, int], SliceImage] = {}
     for image in series.slices:

@@ -27,7 +27,7 @@ def allow(folder: str | Path | None) -> Iterator[list[Path]]:
     """Links may lead into ``folder``; gives the list of the files that were followed."""
     chosen = None if folder is None else Path(folder).resolve()
     if chosen is not None and not chosen.is_dir():
-        raise RequestError(f"--allow-links {folder}: there is no such folder.")
+        raise RequestError(f"⟦allow_links⟧ {folder}: there is no such folder.")
     followed: list[Path] = []
     tokens = _folder.set(chosen), _followed.set(followed)
     try:
@@ -70,7 +70,7 @@ def open_other(start: Path, name: str) -> h5py.File:
         raise RequestError(f"{start.name} has a link to '{bare}', which is not there.")
     if not found.is_relative_to(folder):
         raise RequestError(
-            f"{start.name} has a link to '{bare}' outside of {folder}; refused. --allow-links "
+            f"{start.name} has a link to '{bare}' outside of {folder}; refused. ⟦allow_links⟧ "
             "names the folder into which links may lead."
         )
     check_regular(found)

@@ -159,7 +159,7 @@ def open_kspace_h5(path: Path, options: InputOptions) -> Dataset:
         is_fastmri = isinstance(item(file, "kspace"), h5py.Dataset)
         is_ismrmrd = bool(groups_of(file))
     if options.axes is not None and (is_fastmri or is_ismrmrd):
-        raise RequestError(f"{path}: the format fixes its axes; --axes does not apply.")
+        raise RequestError(f"{path}: the format fixes its axes; ⟦axes⟧ does not apply.")
     if is_fastmri:
         return open_fastmri(path, options)
     if is_ismrmrd:

@@ -69,7 +69,7 @@ def open_run_h5(path: Path, options: InputOptions) -> ImageDataset:
     """The saved image as an input; ``--dataset reference`` takes the true image instead."""
     name = options.dataset or "image"
     if name not in ("image", "reference"):
-        raise RequestError(f"{path}: --dataset '{name}': give image or reference.")
+        raise RequestError(f"{path}: ⟦dataset⟧ '{name}': give image or reference.")
     with open_h5(path) as file:
         modality, count, size = _head(path, file)
         has_complex = modality == "MR" and array(file, f"{name}_complex") is not None

@@ -77,7 +77,7 @@ def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | 
 
 def _not_allowed(node: h5py.Group | h5py.Dataset, what: str) -> DescriptionNeeded:
     return DescriptionNeeded(
-        f"{_file(node)}: {what} --allow-links FOLDER follows links into a folder that you name.",
+        f"{_file(node)}: {what} ⟦allow_links⟧ FOLDER follows links into a folder that you name.",
         ("allow_links",),
         (str(Path(node.file.filename).absolute().parent),),
     )

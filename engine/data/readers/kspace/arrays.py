@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.data.kspace.dataset import KspaceDataset, KspaceSlice
+from engine.data.kspace.dataset import KspaceDataset
 from engine.data.kspace.grid import MAX_SLICE_BYTES, Kspace, measured_samples, plan_grid
+from engine.data.kspace.slice import KspaceSlice
 from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.spec.input_options import InputOptions
 
@@ -75,13 +76,13 @@ def _axes_of(array: np.ndarray, path: Path, options: InputOptions) -> tuple[tupl
     if not is_complex:
         raise RequestError(
             f"{path} holds real numbers {shape}: name its axes, with 'complex' for the axis of "
-            "real and imaginary parts (--axes slice,read,phase,complex)."
+            "real and imaginary parts (⟦axes⟧ slice,read,phase,complex)."
         )
     if len(shape) >= 2 and all(n == 1 for n in shape[:-2]) and len(shape) <= 4:
         names = ("slice", "coil")[: len(shape) - 2]
         return (*names, "read", "phase"), "assumed: the last axis is phase encoding"
     orders = EXAMPLES.get(len(shape), EXAMPLES[4])
-    examples = " or ".join(f"--axes {text}" for text in orders)
+    examples = " or ".join(f"⟦axes⟧ {text}" for text in orders)
     raise DescriptionNeeded(
         f"{path} holds {shape} numbers in an unknown order: say {examples}.", ("axes",), orders
     )
@@ -91,14 +92,14 @@ def _named_axes(text: str, shape: tuple[int, ...], is_complex: bool, path: Path)
     axes = tuple(name.strip().lower() for name in text.split(","))
     unknown = [name for name in axes if name not in NAMES]
     if unknown or len(set(axes)) != len(axes):
-        raise RequestError(f"--axes '{text}': name each of {', '.join(NAMES)} once at most.")
+        raise RequestError(f"⟦axes⟧ '{text}': name each of {', '.join(NAMES)} once at most.")
     if len(axes) != len(shape):
-        raise RequestError(f"--axes '{text}' names {len(axes)} axes; {path} has {len(shape)}.")
+        raise RequestError(f"⟦axes⟧ '{text}' names {len(axes)} axes; {path} has {len(shape)}.")
     if "read" not in axes or "phase" not in axes:
-        raise RequestError(f"--axes '{text}' must name 'read' and 'phase'.")
+        raise RequestError(f"⟦axes⟧ '{text}' must name 'read' and 'phase'.")
     if is_complex == ("complex" in axes):
         wrong = "must not name 'complex'" if is_complex else "must name 'complex'"
-        raise RequestError(f"--axes '{text}' {wrong}: {path} holds {_kind(is_complex)} numbers.")
+        raise RequestError(f"⟦axes⟧ '{text}' {wrong}: {path} holds {_kind(is_complex)} numbers.")
     if not is_complex and shape[axes.index("complex")] != 2:
         raise RequestError(f"{path}: the 'complex' axis has {shape[axes.index('complex')]} parts.")
     return axes

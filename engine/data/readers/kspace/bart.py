@@ -111,7 +111,7 @@ def _dimensions(header: Path) -> list[int]:
 
 def _companion(path: Path, name: str) -> Path:
     if Path(name).name != name or name in ("", ".", ".."):
-        raise RequestError(f"--dataset '{name}' must name coil maps in the folder of {path.name}.")
+        raise RequestError(f"⟦dataset⟧ '{name}' must name coil maps in the folder of {path.name}.")
     return path.parent / name
 
 
@@ -126,8 +126,8 @@ def _check_cartesian(array: np.ndarray, path: Path) -> None:
     if not measured.size or measured.max() < UNEVEN * np.median(measured):
         raise RequestError(
             f"{path} seems to hold {size[PARTITION]} spokes of {size[PHASE]} samples, for each "
-            "has the same energy: as non-Cartesian k-space it needs its positions (--trajectory "
-            "FILE). If it is Cartesian, name its axes (--axes read,phase,coil)."
+            "has the same energy: as non-Cartesian k-space it needs its positions (⟦trajectory⟧ "
+            "FILE). If it is Cartesian, name its axes (⟦axes⟧ read,phase,coil)."
         )
 
 
@@ -219,7 +219,7 @@ def trajectory_beside(path: Path) -> str | None:
 def open_bart_spokes(path: Path, options: InputOptions, origin: str) -> SpokesDataset:
     """With the trajectory ``options.trajectory``; ``options.dataset`` names a pair of coil maps."""
     if options.axes is not None:
-        raise RequestError(f"{path}: a BART header fixes the axes; --axes does not apply.")
+        raise RequestError(f"{path}: a BART header fixes the axes; ⟦axes⟧ does not apply.")
     data = open_pair(path)
     found = find_trajectory(path, options)
     assert found is not None

@@ -8,8 +8,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from engine.data.kspace.dataset import KspaceDataset, KspaceSlice
+from engine.data.kspace.dataset import KspaceDataset
 from engine.data.kspace.grid import MAX_SLICE_BYTES, GridPlan, Plane, plan_grid
+from engine.data.kspace.slice import KspaceSlice
 from engine.data.readers.hdf5.safe import array, open_h5, read
 from engine.data.readers.kspace.mrd_header import Encoding, read_header
 from engine.spec.errors import RequestError
@@ -55,9 +56,9 @@ def open_fastmri(path: Path, options: InputOptions) -> KspaceDataset:
     for name in sorted(names & {"reconstruction_rss", "reconstruction_esc"}):
         dataset.add_fact(name, "present; not used", "the file")
     if encoding is None:
-        dataset.warnings.append(
+        dataset.warn(
             "The file has no header: its field of view and readout oversampling are unknown; "
-            "--size N keeps the middle N rows."
+            "⟦size⟧ N keeps the middle N rows."
         )
     return dataset
 

@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from engine.data.dataset import Dataset, Fact, Placement, Vector
-from engine.data.kspace.dataset import KspaceDataset, KspaceSlice
+from engine.data.kspace.dataset import KspaceDataset
 from engine.data.kspace.grid import (
     MAX_SLICE_BYTES,
     GridPlan,
@@ -20,6 +20,7 @@ from engine.data.kspace.grid import (
     full_run,
     plan_grid,
 )
+from engine.data.kspace.slice import KspaceSlice
 from engine.data.readers.hdf5.safe import item, open_h5
 from engine.data.readers.kspace.ismrmrd_lines import (
     CALIBRATION,
@@ -184,7 +185,7 @@ def _chosen_group(file: h5py.File, path: Path, options: InputOptions) -> tuple[s
         if wanted not in names:
             known = ", ".join(names[:8]) or "none"
             raise RequestError(
-                f"{path}: --dataset '{options.dataset}' is no measurement in it ({known})."
+                f"{path}: ⟦dataset⟧ '{options.dataset}' is no measurement in it ({known})."
             )
         return wanted, [wanted]
     if not names:

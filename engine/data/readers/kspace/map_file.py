@@ -64,7 +64,7 @@ def _ordered(values: np.ndarray, sizes: tuple[int, int, int, int]) -> np.ndarray
 
 def _read(path: Path) -> np.ndarray:
     if not path.exists():
-        raise RequestError(f"--maps {path} does not exist.")
+        raise RequestError(f"⟦maps⟧ {path} does not exist.")
     check_regular(path)
     suffix = path.suffix.lower()
     if suffix == ".npy":
@@ -85,7 +85,7 @@ def _read(path: Path) -> np.ndarray:
             return _read_h5(path)
         found = {k: v for k, v in read_mat5(path).items() if isinstance(v, np.ndarray)}
         return found[_name(path, {k: v.shape for k, v in found.items()})]
-    raise RequestError(f"--maps {path}: give a .npy, .cfl, .h5 or .mat file.")
+    raise RequestError(f"⟦maps⟧ {path}: give a .npy, .cfl, .h5 or .mat file.")
 
 
 def _read_h5(path: Path) -> np.ndarray:

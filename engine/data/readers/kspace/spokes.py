@@ -44,7 +44,7 @@ def find_trajectory(path: Path, options: InputOptions) -> tuple[Positions, Path]
     file = beside if beside.is_file() else Path(wanted)
     if not file.is_file():
         raise RequestError(
-            f"--trajectory {wanted} is neither an array of {path.name} nor a file that exists."
+            f"⟦trajectory⟧ {wanted} is neither an array of {path.name} nor a file that exists."
         )
     check_regular(file)
     return two_components(_only_array(file), file.name), file
@@ -63,7 +63,7 @@ def _only_array(file: Path) -> np.ndarray:
     named = [name for name in NAMES if name in arrays]
     if not named and len(arrays) != 1:
         raise RequestError(
-            f"--trajectory {file.name}: give a .npy or .cfl file, or one with an array called "
+            f"⟦trajectory⟧ {file.name}: give a .npy or .cfl file, or one with an array called "
             f"{' or '.join(NAMES[:2])}."
         )
     return np.asarray(arrays[named[0] if named else next(iter(arrays))]())
@@ -205,7 +205,7 @@ def _axes_of(
 
 
 def _which(path: Path, shape: tuple[int, ...]) -> RequestError:
-    examples = " or ".join(f"--axes {text}" for text in EXAMPLES)
+    examples = " or ".join(f"⟦axes⟧ {text}" for text in EXAMPLES)
     return DescriptionNeeded(
         f"{path} holds {shape} numbers in an unknown order: say {examples}.", ("axes",), EXAMPLES
     )
@@ -214,11 +214,11 @@ def _which(path: Path, shape: tuple[int, ...]) -> RequestError:
 def _named(text: str, shape: tuple[int, ...], path: Path) -> tuple[str, ...]:
     axes = tuple(name.strip().lower() for name in text.split(","))
     if [a for a in axes if a not in AXES] or len(set(axes)) != len(axes):
-        raise RequestError(f"--axes '{text}': name each of {', '.join(AXES)} once at most.")
+        raise RequestError(f"⟦axes⟧ '{text}': name each of {', '.join(AXES)} once at most.")
     if len(axes) != len(shape):
-        raise RequestError(f"--axes '{text}' names {len(axes)} axes; {path} has {len(shape)}.")
+        raise RequestError(f"⟦axes⟧ '{text}' names {len(axes)} axes; {path} has {len(shape)}.")
     if not {"spoke", "sample"} <= set(axes):
-        raise RequestError(f"--axes '{text}' must name 'spoke' and 'sample'.")
+        raise RequestError(f"⟦axes⟧ '{text}' must name 'spoke' and 'sample'.")
     return axes
 
 

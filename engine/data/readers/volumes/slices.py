@@ -70,7 +70,7 @@ def by_slices(
         or len(set(order)) != len(order)
     ):
         raise RequestError(
-            f"{name} has {dimensions} axes; --axes must name them in order, out of "
+            f"{name} has {dimensions} axes; ⟦axes⟧ must name them in order, out of "
             f"{','.join(names)}, not '{','.join(order)}'."
         )
     along = order.index(names[0]) if names[0] in order else None

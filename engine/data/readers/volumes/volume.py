@@ -13,7 +13,7 @@ from engine.data.images.orientation import Screen, usable
 from engine.data.readers.volumes.stored_volume import StoredVolume
 from engine.data.sidecar import Described, describe
 from engine.data.sinogram.water import CT_UNITS, to_hu
-from engine.spec.errors import DescriptionNeeded, RequestError
+from engine.spec.errors import DescriptionNeeded, RequestError, Sentence
 from engine.spec.input_options import InputOptions
 
 
@@ -34,7 +34,7 @@ def stated_unit(
     options = described.options
     if options.kind not in (None, "image"):
         raise RequestError(
-            f"{path} holds an image: --kind {options.kind} is not supported for this format."
+            f"{path} holds an image: ⟦kind⟧ {options.kind} is not supported for this format."
         )
     if options.modality:
         modality, origin = options.modality.upper(), described.origin("modality")
@@ -46,21 +46,21 @@ def stated_unit(
         modality, origin = own
     else:
         raise DescriptionNeeded(
-            f"{path} does not say what it shows: add --modality mr, or --modality ct with "
-            "--unit hu, mu, mu-cm or normalised.",
+            f"{path} does not say what it shows: add ⟦modality⟧ mr, or ⟦modality⟧ ct with "
+            "⟦unit⟧ hu, mu, mu-cm or normalised.",
             ("modality", "unit"),
         )
     facts = [Fact("modality", modality, origin)]
     if modality == "MR":
         return Unit("MR", 1.0, 0.0, tuple(facts))
     if is_complex:
-        raise RequestError(f"{path} is complex: it is no CT image (use --modality mr).")
+        raise RequestError(f"{path} is complex: it is no CT image (use ⟦modality⟧ mr).")
     unit, origin = options.unit, described.origin("unit")
     if unit is None and own and own[0] == "CT":
         unit, origin = "hu", own[1]
     if unit not in CT_UNITS:
         raise DescriptionNeeded(
-            f"{path} has no unit: say --unit hu, mu, mu-cm or normalised.", ("unit",)
+            f"{path} has no unit: say ⟦unit⟧ hu, mu, mu-cm or normalised.", ("unit",)
         )
     scale, offset = to_hu(options, unit)
     return Unit("CT", scale, offset, (*facts, Fact("unit", unit, origin)))
@@ -148,8 +148,8 @@ def settle_pixel(dataset: ImageDataset, described: Described, sized: bool, origi
     if sized and dataset.pixel_mm is not None:
         rows, columns = dataset.pixel_mm
         if options.pixel_mm and abs(options.pixel_mm / columns - 1) > 1e-3:
-            dataset.warnings.append(
-                f"--pixel-mm {options.pixel_mm:g} is ignored: the file says {columns:g} mm."
+            dataset.warn(
+                f"⟦pixel_mm⟧ {options.pixel_mm:g} is ignored: the file says {columns:g} mm."
             )
         dataset.add_fact("pixel", f"{rows:g} x {columns:g} mm", origin)
         return
@@ -158,7 +158,7 @@ def settle_pixel(dataset: ImageDataset, described: Described, sized: bool, origi
     said = described.origin("pixel_mm") if options.pixel_mm else "assumed"
     dataset.add_fact("pixel", f"{pixel:g} mm", said)
     if not options.pixel_mm:
-        dataset.warnings.append("The pixel size is not known: 1 mm is assumed (--pixel-mm).")
+        dataset.warn("The pixel size is not known: 1 mm is assumed (⟦pixel_mm⟧).")
 
 
 def _chosen_volume(
@@ -168,10 +168,11 @@ def _chosen_volume(
     count = stored.planes // stored.shape[2]
     if options.dataset is None:
         if count > 1:
-            warnings.append(f"The file holds {count} {name}: the first is taken (--dataset N).")
+            said = f"The file holds {count} {name}: the first is taken (⟦dataset⟧ N)."
+            warnings.append(Sentence(said))
         return 0
     if not options.dataset.isdecimal() or int(options.dataset[:9]) >= count:
         raise RequestError(
-            f"{path}: --dataset '{options.dataset}': give the number of a volume, 0..{count - 1}."
+            f"{path}: ⟦dataset⟧ '{options.dataset}': give the number of a volume, 0..{count - 1}."
         )
     return int(options.dataset[:9]) * stored.shape[2]

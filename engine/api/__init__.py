@@ -1,0 +1,1 @@
+"""The engine for Python: what `import dualscope` shows."""
