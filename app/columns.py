@@ -10,7 +10,7 @@ from PySide6.QtGui import QUndoStack
 from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 
 from app.forms.ct_panel import CTPanel
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.mri_panel import MRIPanel
 from app.forms.slices import SliceChoice
 from app.forms.solver_panel import SolverPanel
@@ -20,8 +20,8 @@ from app.images.statistics import StatisticsTable
 from app.plots.drawing import Legend
 from app.runs.store import RunStore
 from app.runs.table import RunsTable
-from app.section import Section, scrolled
 from app.theme import run_style
+from app.widgets import Section, scrolled
 
 LEFT_PX, RIGHT_PX = 320, 424  # the right one shows all columns of the runs
 
@@ -31,7 +31,9 @@ class LeftColumn(QWidget):
 
     acquisition_edited = Signal()
 
-    def __init__(self, browser: QWidget, history: History, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, browser: QWidget, history: UndoValues, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setAccessibleName("Data and settings")
         self.ct, self.mri = CTPanel(history), MRIPanel(history)

@@ -103,9 +103,8 @@ def run(text: str | None) -> int:
         loop.run_forever()
     heartbeat.stop()
     if not closed:  # Qt ends the loop by itself when the display has gone
-        window.trust.presenter.end()
         for page in window.pages:
-            page.presenter.worker.end()
+            page.presenter.worker.close()
         window.runs.worker.close()
     tasks.close()
     if session is not None:

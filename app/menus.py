@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtGui import QAction, QActionGroup, QKeySequence
-from PySide6.QtWidgets import QMenu
+from PySide6.QtWidgets import QAbstractButton, QMenu, QMenuBar
 
+from app.context import AppContext
 from app.images.display import Tool
 from app.images.grid import CompareMode
 from app.images.window_level import PRESETS
-from app.section import plain_tip
 from app.session.panes import PLANES
 from app.theme import Theme
 
-if TYPE_CHECKING:
-    from app.window import MainWindow
-
-Act = Callable[[], Any]
+Act = Callable[..., Any]
 
 
 class Menus:
-    """Builds the menus once; ``actions`` are by name, for tests and for enabling them."""
+    """Builds the menus once; ``actions`` are by name, for tests and for enabling them.
 
-    def __init__(self, window: MainWindow) -> None:
-        self.window = window
+    ``acts`` are what the actions of a name do, as far as the context does not.
+    """
+
+    def __init__(
+        self,
+        bar: QMenuBar,
+        context: AppContext,
+        run_buttons: Mapping[str, QAbstractButton],
+        acts: Mapping[str, Act],
+    ) -> None:
+        self.context, self.run_buttons, self.acts = context, run_buttons, acts
         self.actions: dict[str, QAction] = {}
         self.menus: list[QMenu] = []
-        bar = window.menuBar()
         bar.setAccessibleName("Menus")
         for title, fill in (
             ("&File", self._file),
@@ -44,6 +49,8 @@ class Menus:
             menu.setToolTipsVisible(True)
             self.menus.append(menu)
             fill(menu)
+        context.changed.connect(self.refresh)
+        self.refresh()
 
     def listing(self) -> list[tuple[str, str, str]]:
         """(menu, action, shortcut) of everything that has a shortcut, for the help page."""
@@ -61,17 +68,15 @@ class Menus:
         menu: QMenu,
         name: str,
         text: str,
-        act: Act,
         keys: str | QKeySequence.StandardKey = "",
-        tip: str = "",
+        act: Act | None = None,
     ) -> QAction:
         """``text`` may end in a tab and a key that another widget listens to."""
+        act = act or self.acts[name]
         action = menu.addAction(text)
         action.triggered.connect(lambda: act())
         if keys:
             action.setShortcut(QKeySequence(keys))
-        if tip:
-            action.setToolTip(plain_tip(tip))
         self.actions[name] = action
         return action
 
@@ -83,26 +88,26 @@ class Menus:
         return action
 
     def _file(self, menu: QMenu) -> None:
-        window, Key = self.window, QKeySequence.StandardKey
-        self._add(menu, "open", "&Open file…", window.ask_file, Key.Open)
-        self._add(menu, "open folder", "Open &folder…", window.ask_folder, "Ctrl+Shift+O")
+        context, Key = self.context, QKeySequence.StandardKey
+        self._add(menu, "open", "&Open file…", Key.Open)
+        self._add(menu, "open folder", "Open &folder…", "Ctrl+Shift+O")
         self.recent = menu.addMenu("Open &recent")
         self.recent.aboutToShow.connect(self._fill_recent)
-        self._add(menu, "demo ct", "&CT demo", partial(window.data.open_demo, "ct"), "Ctrl+1")
-        self._add(menu, "demo mri", "&MRI demo", partial(window.data.open_demo, "mri"), "Ctrl+2")
+        self._add(menu, "demo ct", "&CT demo", "Ctrl+1", partial(context.data.open_demo, "ct"))
+        self._add(menu, "demo mri", "&MRI demo", "Ctrl+2", partial(context.data.open_demo, "mri"))
         menu.addSeparator()
-        self._add(menu, "open volume", "Open a &volume…", window.volumes.looking.ask)
-        self._add(menu, "open workspace", "Open &workspace…", window.files.ask_open)
-        self._add(menu, "save workspace", "&Save workspace…", window.files.ask_save, Key.Save)
+        self._add(menu, "open volume", "Open a &volume…")
+        self._add(menu, "open workspace", "Open &workspace…")
+        self._add(menu, "save workspace", "&Save workspace…", Key.Save)
         menu.addSeparator()
-        self._add(menu, "export", "&Export…", window.files.export, "Ctrl+E")
-        self._add(menu, "save picture", "Save &picture…", window.files.save_picture, "Ctrl+Shift+E")
+        self._add(menu, "export", "&Export…", "Ctrl+E")
+        self._add(menu, "save picture", "Save &picture…", "Ctrl+Shift+E")
         menu.addSeparator()
-        self._add(menu, "quit", "&Quit", window.close, Key.Quit)
+        self._add(menu, "quit", "&Quit", Key.Quit)
 
     def _fill_recent(self) -> None:
         self.recent.clear()
-        for entry in self.window.recent.menu_entries():
+        for entry in self.context.recent.menu_entries():
             action = self.recent.addAction(entry.label.replace("&", "&&"))
             action.setEnabled(entry.enabled)
             action.setToolTip(entry.tip)
@@ -111,37 +116,37 @@ class Menus:
             self.recent.addAction("Nothing yet").setEnabled(False)
         else:
             self.recent.addSeparator()
-            self.recent.addAction("Clear this list").triggered.connect(self.window.recent.clear)
+            self.recent.addAction("Clear this list").triggered.connect(self.context.recent.clear)
 
     def _open_recent(self, text: str, options: dict[str, Any]) -> None:
-        self.window.data.open(text, options)
+        self.context.data.open(text, options)
 
     def _edit(self, menu: QMenu) -> None:
-        window, Key = self.window, QKeySequence.StandardKey
-        self._add(menu, "undo", "&Undo", window.undo.undo, Key.Undo)
-        redo = self._add(menu, "redo", "&Redo", window.undo.redo)
+        context, Key = self.context, QKeySequence.StandardKey
+        self._add(menu, "undo", "&Undo", Key.Undo, context.undo.undo)
+        redo = self._add(menu, "redo", "&Redo", act=context.undo.redo)
         # Ctrl+Y is the system's own here and there: named twice, it would do nothing at all
         native, common = QKeySequence.keyBindings(Key.Redo), QKeySequence("Ctrl+Y")
         redo.setShortcuts(native if common in native else [*native, common])
         menu.addSeparator()
-        self._add(menu, "copy image", "&Copy image", window.files.copy_image, "Ctrl+Shift+C")
-        self._add(menu, "copy curves", "Copy c&urves", window.files.copy_curves)
-        self._add(menu, "copy table", "Copy &table of runs", window.files.copy_table)
-        window.undo.changed.connect(self.refresh)
+        self._add(menu, "copy image", "&Copy image", "Ctrl+Shift+C")
+        self._add(menu, "copy curves", "Copy c&urves")
+        self._add(menu, "copy table", "Copy &table of runs")
+        context.undo.changed.connect(self.refresh)
 
     def _view(self, menu: QMenu) -> None:
-        window = self.window
-        link = window.grid.link
+        context = self.context
+        link = context.grid.link
         for name, text, keys in (
             ("left", "&Data and settings", "F2"),
             ("plots", "&Curves", "F3"),
             ("right", "&Runs and measurements", "F4"),
         ):
-            action = self._check(menu, name, text, partial(window.set_part_shown, name))
+            action = self._check(menu, name, text, partial(self._show_part, name))
             action.setChecked(True)
             action.setShortcut(QKeySequence(keys))
         curves = self.actions["plots"]  # they fold by their own button, too
-        window.center.plots.folded_changed.connect(lambda folded: curves.setChecked(not folded))
+        context.center.plots.folded_changed.connect(lambda folded: curves.setChecked(not folded))
         menu.addSeparator()
         presets = menu.addMenu("&Window preset")
         for number, preset in enumerate(PRESETS, 1):
@@ -157,26 +162,38 @@ class Menus:
             ("rotate", "Turn clockwise\tR", partial(link.rotate, True)),
             ("flip", "Mirror left and right\tH", link.flip_horizontally),
         ):
-            self._add(menu, name, text, act)
+            self._add(menu, name, text, act=act)
         menu.addSeparator()
-        masked = self._check(menu, "mask", "&Hide the patient's name", window.set_patient_masked)
-        masked.setChecked(bool(window.settings.get("patient_masked")))
-        self._check(menu, "bars", "Colour &bars", window.grid.set_colour_bars)
+        masked = self._check(menu, "mask", "&Hide the patient's name", self._mask_patient)
+        masked.setChecked(bool(context.settings.get("patient_masked")))
+        self._mask_patient(masked.isChecked())
+        self._check(menu, "bars", "Colour &bars", context.grid.set_colour_bars)
         menu.addSeparator()
         themes = menu.addMenu("&Theme")
         group = QActionGroup(menu)
         for mode in Theme.MODES:
             action = self._check(themes, f"theme {mode}", mode.capitalize(), lambda on: None)
-            action.setChecked(window.settings.get("theme") == mode)
+            action.setChecked(context.settings.get("theme") == mode)
             group.addAction(action)
-            action.triggered.connect(partial(window.set_theme, mode))
+            action.triggered.connect(partial(self.acts["theme"], mode))
+
+    def _show_part(self, name: str, shown: bool) -> None:
+        context = self.context
+        if name == "plots":
+            context.center.plots.set_folded(not shown)
+        else:
+            {"left": context.left, "right": context.right}[name].setVisible(shown)
+
+    def _mask_patient(self, masked: bool) -> None:
+        self.context.grid.set_patient_masked(masked)
+        self.context.settings.set("patient_masked", masked)
 
     def _run(self, menu: QMenu) -> None:
-        window = self.window
-        bar = window.run_bar.buttons
-        solver = window.left.solver
-        self._add(menu, "run", "&Run", solver.run.click, "Ctrl+R")
-        self._add(menu, "both", "Run DC-PnPDP and DiffPIR", solver.both.click, "Ctrl+Shift+R")
+        context = self.context
+        bar = self.run_buttons
+        solver = context.left.solver
+        self._add(menu, "run", "&Run", "Ctrl+R", solver.run.click)
+        self._add(menu, "both", "Run DC-PnPDP and DiffPIR", "Ctrl+Shift+R", solver.both.click)
         menu.addSeparator()
         for name, text in (
             ("pause", "&Pause or resume"),
@@ -185,62 +202,63 @@ class Menus:
             ("cancel", "&Cancel"),
         ):
             keys = bar[name].shortcut().toString(QKeySequence.SequenceFormat.NativeText)
-            self._add(menu, name, f"{text}\t{keys}", bar[name].click)
+            self._add(menu, name, f"{text}\t{keys}", act=bar[name].click)
         menu.aboutToShow.connect(self.refresh)
 
     def _compare(self, menu: QMenu) -> None:
-        grid = self.window.grid
+        grid = self.context.grid
         for mode, text in (
             (CompareMode.DIFFERENCE, "&Difference\tD"),
             (CompareMode.FLICKER, "&Flicker\tF"),
             (CompareMode.SWIPE, "&Swipe\tS"),
             (CompareMode.NONE, "&No comparison\tEsc"),
         ):
-            self._add(menu, mode.value, text, partial(grid.set_compare, mode))
+            self._add(menu, mode.value, text, act=partial(grid.set_compare, mode))
         menu.addSeparator()
-        table = self.window.right.table
-        self._add(menu, "diff", "Settings of two &runs", table.compareButton.click)
+        table = self.context.right.table
+        self._add(menu, "diff", "Settings of two &runs", act=table.compareButton.click)
 
     def _tools(self, menu: QMenu) -> None:
-        window = self.window
-        link = window.grid.link
+        context = self.context
+        link = context.grid.link
         for tool in Tool:
-            self._add(menu, tool.value, f"&{tool.value.capitalize()}", partial(link.set_tool, tool))
-        self._add(menu, "clear", "Remove region and line\tDelete", link.measurements.clear)
+            self._add(
+                menu, tool.value, f"&{tool.value.capitalize()}", act=partial(link.set_tool, tool)
+            )
+        self._add(menu, "clear", "Remove region and line\tDelete", act=link.measurements.clear)
         menu.addSeparator()
         planes = menu.addMenu("&Planes of the current run")
         for name in PLANES:
-            planes.addAction(window.center.bar.plane_actions[name])
-        spectra = window.center.plots.spectraButton
-        self._add(menu, "spectra", "Two-dimensional s&pectra", spectra.click)
+            planes.addAction(context.center.bar.plane_actions[name])
+        spectra = context.center.plots.spectraButton
+        self._add(menu, "spectra", "Two-dimensional s&pectra", act=spectra.click)
         menu.addSeparator()
-        self._add(menu, "trust", "&Where is it guessing?…", window.trust.show, "Ctrl+G")
-        self._add(menu, "volume", "Whole &volume…", window.volumes.show, "Ctrl+Shift+V")
-        self._add(menu, "geometry", "How the scan was &measured…", window.check_geometry)
-        self._add(menu, "experiments", "&Experiments…", window.experiments.show)
-        self._add(menu, "folder", "&Folder of inputs…", window.folders.show)
+        self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
+        self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")
+        self._add(menu, "geometry", "How the scan was &measured…")
+        self._add(menu, "experiments", "&Experiments…")
+        self._add(menu, "folder", "&Folder of inputs…")
 
     def _help(self, menu: QMenu) -> None:
-        window, Key = self.window, QKeySequence.StandardKey
-        self._add(menu, "help", "&Help", partial(window.show_help, "workstation"), Key.HelpContents)
-        self._add(menu, "shortcuts", "&Shortcuts", partial(window.show_help, "shortcuts"), "Ctrl+/")
-        plots = partial(window.show_help, "reading-the-plots")
-        self._add(menu, "reading", "How to read these &plots", plots)
-        self._add(menu, "formulas", "The &formulas", partial(window.show_help, "formulas"))
+        Key = QKeySequence.StandardKey
+        self._add(menu, "help", "&Help", Key.HelpContents)
+        self._add(menu, "shortcuts", "&Shortcuts", "Ctrl+/")
+        self._add(menu, "reading", "How to read these &plots")
+        self._add(menu, "formulas", "The &formulas")
         menu.addSeparator()
-        self._add(menu, "tour", "The &tour", window.start_tour)
-        self._add(menu, "log", "&Log", window.show_log)
-        self._add(menu, "about", "&About Dualscope", window.show_about)
+        self._add(menu, "tour", "The &tour")
+        self._add(menu, "log", "&Log")
+        self._add(menu, "about", "&About Dualscope")
 
     def refresh(self) -> None:
         """Which actions can be taken now, and why the others cannot."""
-        window = self.window
-        self.actions["undo"].setEnabled(window.undo.can_undo)
-        self.actions["redo"].setEnabled(window.undo.can_redo)
+        context = self.context
+        self.actions["undo"].setEnabled(context.undo.can_undo)
+        self.actions["redo"].setEnabled(context.undo.can_redo)
         for name, button in (
-            ("run", window.left.solver.run),
-            ("both", window.left.solver.both),
-            *window.run_bar.buttons.items(),
+            ("run", context.left.solver.run),
+            ("both", context.left.solver.both),
+            *self.run_buttons.items(),
         ):
             # Run and Both keep their shortcuts alive: a disabled button does nothing anyway.
             self.actions[name].setToolTip(button.toolTip())

@@ -14,7 +14,7 @@ from app.data.open_menu import OpenMenu
 from app.data.opened import Opened
 from app.data.presenter import DataPresenter
 from app.data.series_list import SeriesList, SliceBar
-from app.section import Section, plain_tip
+from app.widgets import Section, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check

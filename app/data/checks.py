@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
-from app.section import empty_layout, plain_tip
 from app.theme import VERDICTS, is_dark
+from app.widgets import empty_layout, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Fact

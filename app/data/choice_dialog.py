@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.data.opened import Choice, Opened
 from app.forms.rows import SentenceLabel
-from app.section import plain_tip, scrolled
+from app.widgets import plain_tip, scrolled
 
 QUESTIONS = {
     "dataset": "It holds several arrays. Which one is to be opened?",

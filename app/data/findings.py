@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWi
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
-from app.section import empty_layout, plain_tip
+from app.widgets import empty_layout, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Fact

@@ -9,7 +9,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.data.presenter import DataPresenter
-from app.section import plain_tip
+from app.widgets import plain_tip
 
 PATTERNS = (
     "Images, sinograms and k-space (*.dcm *.dicom *.ima *.nii *.nii.gz *.nrrd *.nhdr *.mha *.mhd "

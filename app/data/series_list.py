@@ -38,8 +38,8 @@ from PySide6.QtWidgets import (
 
 from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
-from app.section import plain_tip
 from app.theme import tabular
+from app.widgets import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 ICON_PX = 48

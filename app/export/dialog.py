@@ -25,8 +25,8 @@ from app.export.parts import ALL, ONE, SLICE_OPTIONS, WHAT_OPTIONS, Choice, File
 from app.export.plan import REPORT_OF_VISIBLE, VISIBLE, WHAT, Choices, Shown, default_base
 from app.export.presenter import ExportPresenter, Outcome
 from app.forms.rows import SentenceLabel
-from app.section import plain_tip
 from app.tasks import Tasks
+from app.widgets import plain_tip
 
 NAME_TIP = "All files begin with this name; keep patients' names out of it."
 HIDE_TIP = "Leave names, numbers and dates of the patient out of every file."

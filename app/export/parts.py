@@ -23,8 +23,8 @@ from PySide6.QtWidgets import (
 
 from app.export.formats import FORMATS, is_series
 from app.export.plan import CURRENT, REPORT_OF_VISIBLE, VISIBLE
-from app.section import plain_tip
 from app.theme import is_dark
+from app.widgets import plain_tip
 
 RED: Final = {False: "#b00020", True: "#ff8a80"}  # readable on light, on dark
 MOST_LISTED: Final = 200

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.forms.dial import PolarDial
 from app.forms.form import SettingsForm
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.pictures import SinogramStrip
 from engine.data.sinogram.view_selection import select_views
 from engine.spec.acquisition import CTAcquisition
@@ -50,7 +50,7 @@ class CTPanel(QWidget):
     edited = Signal()
     valid_changed = Signal(bool)
 
-    def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
+    def __init__(self, history: UndoValues | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.form = SettingsForm(CTAcquisition, BASIC, RULES, history=history)
         self.dial = PolarDial()

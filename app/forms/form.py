@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
 from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.labels import blank_of, label_of
 from app.forms.rows import FieldRow, SentenceLabel
 from engine.spec.settings import Rule, Settings, value_type
@@ -45,7 +45,7 @@ class SettingsForm(QWidget):
         then: Iterable[str] = (),
         hidden: Iterable[str] = (),
         required: Iterable[str] = (),
-        history: History | None = None,
+        history: UndoValues | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
@@ -56,7 +56,7 @@ class SettingsForm(QWidget):
         self._moved: tuple[str, ...] = ()  # fields whose default is not the class's
         self.required = tuple(required)
         fields = {f.name: f for f in dataclasses.fields(cls) if f.name not in set(hidden)}
-        self.history = history if history is not None else History({}, self)
+        self.history = history if history is not None else UndoValues({}, self)
         self.history.add({f.name: f.default for f in fields.values()})
         self.rows = {name: FieldRow(cls, name, field.metadata) for name, field in fields.items()}
         self._recent: list[str] = []

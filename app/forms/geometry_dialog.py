@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.forms.form import SettingsForm
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
-from app.section import empty_layout
+from app.widgets import empty_layout
 from engine.spec.input_options import InputOptions
 from engine.spec.settings import excludes, only_with
 

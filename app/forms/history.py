@@ -25,7 +25,7 @@ class Undoing(Protocol):
     def redo(self) -> object: ...
 
 
-class History(QObject):
+class UndoValues(QObject):
     """Named values with their defaults, undo and redo.
 
     Several forms may share one, so that one Undo serves them all in the order of the edits.

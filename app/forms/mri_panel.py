@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.forms.ct_panel import IS_SIMULATED, WAS_MEASURED
 from app.forms.form import SettingsForm
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.pictures import MaskPicture
 from app.forms.rows import SentenceLabel
 from app.theme import tabular
@@ -31,7 +31,7 @@ class MRIPanel(QWidget):
     edited = Signal()
     valid_changed = Signal(bool)
 
-    def __init__(self, history: History | None = None, parent: QWidget | None = None) -> None:
+    def __init__(self, history: UndoValues | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.form = SettingsForm(MRIAcquisition, BASIC, history=history)
         self.picture = MaskPicture()

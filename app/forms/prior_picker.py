@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.forms.choices import prior_card
 from app.forms.fields import CalmCombo
 from app.forms.labels import on_screen
-from app.section import plain_tip
+from app.widgets import plain_tip
 from engine.spec.errors import RequestError
 
 OTHER = "other file…"

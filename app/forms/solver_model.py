@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.labels import rules_of
 from engine.files.presets import Preset
 from engine.spec.settings import Settings, setting
@@ -45,12 +45,12 @@ class SolverModel(QObject):
 
     def __init__(
         self,
-        history: History | None = None,
+        history: UndoValues | None = None,
         acquisition: Callable[[], dict[str, Any]] = dict,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self.history = history if history is not None else History({}, self)
+        self.history = history if history is not None else UndoValues({}, self)
         self.history.add({"method": "dc-pnpdp", "prior": "auto", "device": "auto", "seed": 0})
         self.acquisition = acquisition
         self.choices: Choices | None = None

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVB
 from app.forms.choices import Choices
 from app.forms.fields import CalmCombo
 from app.forms.form import SettingsForm
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.forms.labels import rules_of
 from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
@@ -30,7 +30,7 @@ class SolverPanel(QWidget):
 
     def __init__(
         self,
-        history: History | None = None,
+        history: UndoValues | None = None,
         store: PresetStore | None = None,
         acquisition: Callable[[], dict[str, Any]] = dict,
         parent: QWidget | None = None,

@@ -15,8 +15,8 @@ from app.images import text
 from app.images.display import LinkedView
 from app.images.orientation import edge_letters
 from app.images.overlay import ColourBar, OverlayText
-from app.section import plain_tip
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, tabular
+from app.widgets import plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import (
 
 from app.images.inspector import PaneStatistics
 from app.images.text import unit_of, value_text
-from app.section import plain_look
 from app.theme import tabular
+from app.widgets import plain_look
 
 HINT = "Draw a region or a line on an image (tools above the images) to measure all of them."
 HEADS = ("Image", "Mean", "SD", "Min", "Max")

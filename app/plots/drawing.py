@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 from app.plots.curves import CurvePlot
 from app.runs.colours import DOTS, Dash, swatch
 from app.runs.store import RunEntry
-from app.section import empty_layout
 from app.theme import REFERENCE
+from app.widgets import empty_layout
 
 IDEAL_DASH: Final = (12.0, 4.0)
 

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QS
 
 from app.runs.presenter import RunPresenter
 from app.runs.progress import Progress
-from app.section import plain_tip
 from app.theme import tabular
+from app.widgets import plain_tip
 
 IDLE: Final = "Nothing is running."
 TIPS: Final = {

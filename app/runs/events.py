@@ -82,3 +82,11 @@ class RunFailed:
 @dataclass(frozen=True)
 class QueueEmpty:
     """Nothing runs and nothing waits."""
+
+
+@dataclass(frozen=True)
+class DisplayRequest:
+    """What the screen shows at the moment; the worker reads it before every frame."""
+
+    wanted: frozenset[str] = frozenset({"image", "psd"})
+    sample: int = 0

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Signal, Slot
 
+from app.background import ENDING, IDLE, Mail, Mailbox, Presenter
 from app.runs.events import QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
-from app.runs.mailbox import Mail, Mailbox
 from app.runs.progress import Pace, Progress
 from app.runs.snapshots import DEFAULT_BYTES
 from app.runs.store import RunStore
@@ -20,7 +20,7 @@ from app.runs.worker import RunWorker
 DRAIN_MS = 33
 
 
-class RunPresenter(QObject):
+class RunPresenter(Presenter):
     """Starts runs, presses their buttons, and tells the views what came of it.
 
     All signals come from the GUI thread. ``state`` is 'idle', 'preparing', 'running',
@@ -31,11 +31,11 @@ class RunPresenter(QObject):
     frame = Signal(str, object)  # run id, engine.runs.frames.Frame
     scalars = Signal(list)  # (run id, values) of every new iteration
     progress = Signal(object)  # Progress
-    state_changed = Signal(str)
     started = Signal(object)  # RunStarted
     finished = Signal(object)  # RunFinished
     failed = Signal(object)  # RunFailed
-    closed = Signal()  # the thread has ended
+
+    worker: RunWorker
 
     def __init__(
         self,
@@ -44,17 +44,10 @@ class RunPresenter(QObject):
         parent: QObject | None = None,
         snapshot_bytes: int = DEFAULT_BYTES,
     ) -> None:
-        super().__init__(parent)
+        super().__init__(RunWorker(Mailbox(), snapshot_bytes), DRAIN_MS, parent)
         self.store, self.folder = store, folder
-        self.mailbox = Mailbox()
-        self.worker = RunWorker(self.mailbox, snapshot_bytes)
-        self.state = "idle"
         self.labels: dict[str, str] = {}
         self._paces: dict[str, Pace] = {}
-        self._closing = False
-        self._timer = QTimer(self)
-        self._timer.setInterval(DRAIN_MS)
-        self._timer.timeout.connect(self._drain)
 
     def start(self, jobs: Sequence[dict[str, Any]]) -> list[str]:
         """Run jobs side by side; their ids. Record and checkpoint go to ``folder``."""
@@ -84,7 +77,7 @@ class RunPresenter(QObject):
             solver = str(request.job.get("solver", "dc-pnpdp"))
             self.store.create(request.run_id, request.job, self.labels.get(solver, solver))
         self.worker.submit(requests)
-        if self.state == "idle":
+        if self.state == IDLE:
             self._paces.clear()
             self._set_state("preparing")
         self._timer.start()
@@ -94,20 +87,16 @@ class RunPresenter(QObject):
         """What frames hold: names of engine.runs.frames.PLANES and SPECTRA, and the slice."""
         self.worker.show(wanted, sample)
 
-    @property
-    def busy(self) -> bool:
-        return self.state != "idle"
-
     @Slot()
     def pause(self) -> None:
         if self.state in ("running", "preparing"):
-            self.worker.pause()
+            self.worker.control.pause()
             self._set_state("paused")
 
     @Slot()
     def resume(self) -> None:
         if self.state == "paused":
-            self.worker.resume()
+            self.worker.control.resume()
             self._set_state("running")
 
     @Slot()
@@ -121,29 +110,20 @@ class RunPresenter(QObject):
     def step(self) -> None:
         """One more iteration, then wait."""
         if self.state in ("running", "paused"):
-            self.worker.step()
+            self.worker.control.step()
             self._set_state("paused")
 
     @Slot()
     def finish(self) -> None:
         if self.busy:
-            self.worker.finish()
-            self._set_state("ending")
+            self.worker.control.finish()
+            self._set_state(ENDING)
 
     @Slot()
     def cancel(self) -> None:
         if self.busy:
-            self.worker.cancel()
-            self._set_state("ending")
-
-    @Slot()
-    def request_close(self) -> None:
-        """End everything without blocking; ``closed`` follows when the thread is gone."""
-        self._closing = True
-        self.worker.request_close()
-        if self.busy:
-            self._set_state("ending")
-        self._timer.start()
+            self.worker.control.cancel()
+            self._set_state(ENDING)
 
     def close(self, timeout_seconds: float = 10.0) -> bool:
         """End everything and wait for it; whether it ended in time."""
@@ -153,10 +133,7 @@ class RunPresenter(QObject):
         self._timer.stop()
         return ended
 
-    @Slot()
-    def _drain(self) -> None:
-        ended = not self.worker.alive  # asked first: what it left is then all there is
-        mail = self.mailbox.drain()
+    def take(self, mail: Mail) -> None:
         for event in mail.events:
             if isinstance(event, RunStarted):
                 self._take_start(event)
@@ -164,10 +141,6 @@ class RunPresenter(QObject):
                 self._hand_on(mail)  # what a run did comes before its end
                 self._take_ending(event)
         self._hand_on(mail)
-        if self._closing and ended:
-            self._timer.stop()
-            self._set_state("idle")
-            self.closed.emit()
 
     def _take_start(self, event: RunStarted) -> None:
         self.store.start(event)
@@ -202,7 +175,7 @@ class RunPresenter(QObject):
             (self.failed if isinstance(event, RunFailed) else self.finished).emit(event)
             self._after_a_run()
         elif isinstance(event, QueueEmpty) and not self._runs_wait():
-            self._set_state("idle")
+            self._set_state(IDLE)
             if not self._closing:
                 self._timer.stop()
 
@@ -214,8 +187,3 @@ class RunPresenter(QObject):
 
     def _runs_wait(self) -> bool:
         return any(entry.running for entry in self.store)
-
-    def _set_state(self, state: str) -> None:
-        if state != self.state:
-            self.state = state
-            self.state_changed.emit(state)

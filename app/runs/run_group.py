@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import time
-import traceback
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from app.forms.labels import on_screen
-from app.runs.events import RunFailed, RunFinished, RunRequest, RunStarted
-from app.runs.gate import Gate
+from app.background import Mailbox
+from app.runs.events import DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.snapshots import Snapshots
+from app.tasks import details_of, sentence_of
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
 from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.iteration import Iteration
-from engine.spec.errors import DualscopeError, told, unforeseen
+from engine.spec.control import RunControl
+from engine.spec.errors import DualscopeError, told
 from engine.spec.job import Job
 from engine.spec.numbers import as_float
-
-if TYPE_CHECKING:
-    from app.runs.worker import RunWorker
 
 # A little less than the screen's 33 ms: at every drain there is a fresh frame, and no more.
 FRAME_SECONDS = 0.025
@@ -33,16 +31,23 @@ SHARED_DATA = ("input", "options")
 SHARED_PROBLEM = (*SHARED_DATA, "slices", "acquisition", "seed", "prior", "device")
 
 
+@dataclass(frozen=True)
+class Screen:
+    """Where the pictures go: ``shown`` tells what is looked at now."""
+
+    mailbox: Mailbox
+    shown: Callable[[], DisplayRequest]
+    snapshot_bytes: int
+
+
 class LiveRun:
     """One run of a group: its iterations, and what the screen gets of them."""
 
-    def __init__(
-        self, request: RunRequest, prepared: Prepared, run: Run, worker: RunWorker
-    ) -> None:
+    def __init__(self, request: RunRequest, prepared: Prepared, run: Run, screen: Screen) -> None:
         self.request, self.prepared, self.run = request, prepared, run
-        self.worker, self.mailbox = worker, worker.mailbox
+        self.screen, self.mailbox = screen, screen.mailbox
         self.steps = iter(run)
-        self.snapshots = Snapshots(worker.snapshot_bytes)
+        self.snapshots = Snapshots(screen.snapshot_bytes)
         self._seconds = run.record.timings.get("total", 0.0)  # its own: not of pauses or others
         self._step_seconds = 0.0
         self._shown_at = -float("inf")
@@ -83,19 +88,16 @@ class LiveRun:
             self._failed(error)
         return False
 
-    def end(self, how: str) -> None:
+    def end(self, finished: bool) -> None:
         """Let the engine close the run, so that its record says how it ended."""
-        if how == "cancel":
-            self.run.control.cancel()
-        else:
-            self.run.control.finish()
+        (self.run.control.finish if finished else self.run.control.cancel)()
         while self.advance():
             pass
 
     def _take(self, iteration: Iteration) -> None:
         images = pictures_of(self.prepared.problem, iteration.image)
         self.snapshots.add(iteration.k, iteration.sigma, images)
-        sample = min(self.worker.shown.sample, len(images) - 1)
+        sample = min(self.screen.shown().sample, len(images) - 1)
         values = scalars_of(iteration, sample)
         values |= {"K": iteration.K, "seconds_step": self._step_seconds}
         self.mailbox.add_scalars(self.request.run_id, values)
@@ -105,7 +107,7 @@ class LiveRun:
 
     def show(self, everything: bool = False) -> None:
         """Leave a frame of the newest iteration, unless just this one was left before."""
-        iteration, shown = self.run.last, self.worker.shown
+        iteration, shown = self.run.last, self.screen.shown()
         if iteration is None:
             return
         wanted = {*PLANES, *SPECTRA} if everything else set(shown.wanted)
@@ -149,36 +151,36 @@ class LiveRun:
         }
 
 
-def run_group(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker) -> None:
+def run_group(requests: Sequence[RunRequest], control: RunControl, screen: Screen) -> None:
     """Prepare all, then one iteration of each in turn until every run has ended."""
-    live = _prepared_runs(requests, gate, worker)
+    live = _prepared_runs(requests, control, screen)
     for run in live:
         run.announce()
-    ending = gate.ending
 
     def show_all() -> None:
         for run in live:
             run.show()
 
-    while live and ending is None:
-        ending = gate.pass_through(show_all)
-        if ending is None:
-            live = [run for run in live if run.advance()]
+    control.before_waiting = show_all
+    while live and control.wait():
+        live = [run for run in live if run.advance()]
     for run in live:
-        run.end(ending or "cancel")
+        run.end(finished=not control.cancelled)
 
 
-def _prepared_runs(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker) -> list[LiveRun]:
+def _prepared_runs(
+    requests: Sequence[RunRequest], control: RunControl, screen: Screen
+) -> list[LiveRun]:
     """A run that cannot be prepared says so and leaves the others alone."""
     live: list[LiveRun] = []
     first: tuple[Job, Prepared] | None = None
     for request in requests:
-        if gate.ending == "cancel":
-            worker.mailbox.post(RunFinished(request.run_id, "cancelled", None))
+        if control.cancelled:
+            screen.mailbox.post(RunFinished(request.run_id, "cancelled", None))
             continue
         try:
             if request.resume and request.record_path is not None:
-                live.append(LiveRun(request, *resume_run(request.record_path, own=True), worker))
+                live.append(LiveRun(request, *resume_run(request.record_path, own=True), screen))
                 continue
             job = Job.from_dict(request.job)
             dataset = problem = None
@@ -189,9 +191,9 @@ def _prepared_runs(requests: Sequence[RunRequest], gate: Gate, worker: RunWorker
             prepared = prepare(job, dataset, problem)
             first = first or (job, prepared)
             run = make_run(prepared, request.record_path)
-            live.append(LiveRun(request, prepared, run, worker))
+            live.append(LiveRun(request, prepared, run, screen))
         except Exception as error:
-            worker.mailbox.post(failure(request.run_id, error))
+            screen.mailbox.post(failure(request.run_id, error))
     return live
 
 
@@ -213,8 +215,5 @@ def recorded_scalars(entry: dict[str, Any]) -> dict[str, float]:
 
 def failure(run_id: str, error: Exception, **outcome: Any) -> RunFailed:
     """An exception as one sentence a person can use, with the traceback as details."""
-    known = told(error)
-    expected = isinstance(known, DualscopeError)
-    sentence = on_screen(known) if expected else unforeseen(error)
-    details = "".join(traceback.format_exception(error))
-    return RunFailed(run_id, sentence, details, expected, **outcome)
+    expected = isinstance(told(error), DualscopeError)
+    return RunFailed(run_id, sentence_of(error), details_of(error), expected, **outcome)

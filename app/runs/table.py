@@ -27,7 +27,7 @@ from app.forms.labels import label_of
 from app.runs.colours import SWATCH_PX, swatch
 from app.runs.store import RunEntry, RunStore, settings_diff
 from app.runs.table_model import RUN, RunsModel
-from app.section import plain_look
+from app.widgets import plain_look
 from engine.spec.numbers import regions_in_words
 
 WIDEST = ("#9 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")

@@ -16,8 +16,8 @@ from PySide6.QtGui import QPixmap
 
 from app.runs.colours import Dash, swatch
 from app.runs.store import RunEntry, RunStore
-from app.section import plain_tip
 from app.theme import tabular
+from app.widgets import plain_tip
 from engine.spec.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex

@@ -1,7 +1,7 @@
-"""The one thread that computes.
+"""The one thread that computes runs.
 
-It is free of Qt: what it has to say goes into the mailbox. The engine, and torch with it, is
-imported in this thread only, so that the window opens without waiting for it.
+The engine, and torch with it, is imported in this thread only, so that the window opens without
+waiting for it.
 """
 
 from __future__ import annotations
@@ -11,26 +11,17 @@ import queue
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from app.runs.events import QueueEmpty, RunFailed, RunRequest
-from app.runs.gate import Gate
-from app.runs.mailbox import Mailbox
+from app.background import Mailbox, Worker
+from app.runs.events import DisplayRequest, QueueEmpty, RunFailed, RunRequest
 from app.runs.snapshots import DEFAULT_BYTES
-from engine.spec.errors import unforeseen
+from app.tasks import details_of, sentence_of
+from engine.spec.control import RunControl
 
 SWITCH_SECONDS = 0.0005
 BREATH_SECONDS = 0.08
-
-
-@dataclass
-class Shown:
-    """What the screen shows at the moment; the worker reads it before every frame."""
-
-    wanted: frozenset[str] = frozenset({"image", "psd"})
-    sample: int = 0
 
 
 @dataclass(frozen=True)
@@ -38,10 +29,10 @@ class Group:
     """Runs that advance in turn, one iteration each, behind one set of buttons."""
 
     requests: tuple[RunRequest, ...]
-    gate: Gate = field(default_factory=Gate)
+    control: RunControl = field(default_factory=RunControl)
 
 
-class RunWorker:
+class RunWorker(Worker):
     """A queue of groups of runs, and the buttons of the one that is being worked on.
 
     The runs of a group take turns: two methods at the same iteration can be watched side by
@@ -50,13 +41,13 @@ class RunWorker:
     """
 
     def __init__(self, mailbox: Mailbox, snapshot_bytes: int = DEFAULT_BYTES) -> None:
-        self.mailbox, self.snapshot_bytes = mailbox, snapshot_bytes
-        self.shown = Shown()
+        super().__init__(mailbox)
+        self.snapshot_bytes = snapshot_bytes
+        self.shown = DisplayRequest()
         self._lock = threading.Lock()
         self._queue: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
         self._waiting: list[Group] = []
         self._current: Group | None = None
-        self._thread: threading.Thread | None = None
         self._closing = False
         self._warm = False
 
@@ -74,46 +65,15 @@ class RunWorker:
 
     def show(self, wanted: Iterable[str], sample: int = 0) -> None:
         """Choose what frames hold; takes effect with the next one, also while paused."""
-        self.shown = Shown(frozenset(wanted), sample)
-        if gate := self._gate():
-            gate.refresh()
+        self.shown = DisplayRequest(frozenset(wanted), sample)
+        self.control.refresh()
 
-    def pause(self) -> None:
-        if gate := self._gate():
-            gate.pause()
-
-    def resume(self) -> None:
-        if gate := self._gate():
-            gate.resume()
-
-    def step(self) -> None:
-        if gate := self._gate():
-            gate.step()
-
-    def finish(self) -> None:
-        """End the current group after its step and keep the images."""
-        if gate := self._gate():
-            gate.end("finish")
-
-    def cancel(self) -> None:
-        """End the current group after its step; groups that wait still run."""
-        if gate := self._gate():
-            gate.end("cancel")
-
-    def cancel_all(self) -> None:
+    @property
+    def control(self) -> RunControl:
+        """Of the running group, or of the first that waits: a press is never lost."""
         with self._lock:
-            groups = [*self._waiting, *([self._current] if self._current else [])]
-        for group in groups:
-            group.gate.end("cancel")
-
-    @property
-    def paused(self) -> bool:
-        gate = self._gate()
-        return gate is not None and gate.paused
-
-    @property
-    def alive(self) -> bool:
-        return self._thread is not None and self._thread.is_alive()
+            group = self._current or (self._waiting[0] if self._waiting else None)
+        return group.control if group else RunControl()
 
     def request_close(self) -> None:
         """Cancel everything and let the thread end; what was computed is saved."""
@@ -121,21 +81,10 @@ class RunWorker:
             if self._closing:
                 return
             self._closing = True
-        self.cancel_all()
+            groups = [*self._waiting, *([self._current] if self._current else [])]
+        for group in groups:
+            group.control.cancel()
         self._queue.put(None)
-
-    def close(self, timeout_seconds: float = 10.0) -> bool:
-        """``request_close`` and wait; whether the thread has ended."""
-        self.request_close()
-        if self._thread is not None:
-            self._thread.join(timeout_seconds)
-        return not self.alive
-
-    def _gate(self) -> Gate | None:
-        """Of the running group, or of the first that waits: a press is never lost."""
-        with self._lock:
-            group = self._current or (self._waiting[0] if self._waiting else None)
-        return group.gate if group else None
 
     def _work(self) -> None:
         # The GUI thread asks for the interpreter many times per repaint; with the usual 5 ms
@@ -149,14 +98,15 @@ class RunWorker:
                 # The window redraws for the runs it has just asked for; preparing them at the
                 # same time would make it wait for the interpreter at every widget.
                 time.sleep(BREATH_SECONDS)
-                from app.runs.run_group import run_group
+                from app.runs.run_group import Screen, run_group
 
                 if not self._warm:
                     self._warm = True
                     # What torch brought stays: without this, a full collection walks through
                     # it now and then, for over 100 ms, in whichever thread it happens.
                     gc.freeze()
-                run_group(group.requests, group.gate, self)
+                screen = Screen(self.mailbox, lambda: self.shown, self.snapshot_bytes)
+                run_group(group.requests, group.control, screen)
             except Exception as error:  # a bug must reach the person, not end the thread
                 self._fail(group, error)
             finally:
@@ -167,6 +117,6 @@ class RunWorker:
                 self.mailbox.post(QueueEmpty())
 
     def _fail(self, group: Group, error: Exception) -> None:
-        details = "".join(traceback.format_exception(error))
+        sentence, details = sentence_of(error), details_of(error)
         for request in group.requests:
-            self.mailbox.post(RunFailed(request.run_id, unforeseen(error), details, expected=False))
+            self.mailbox.post(RunFailed(request.run_id, sentence, details, expected=False))

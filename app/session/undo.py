@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Signal, Slot
 from PySide6.QtGui import QUndoStack
 
-from app.forms.history import History
+from app.forms.history import UndoValues
 
 
 class Undo(QObject):
@@ -17,11 +17,11 @@ class Undo(QObject):
 
     changed = Signal()
 
-    def __init__(self, history: History, parent: QObject | None = None) -> None:
+    def __init__(self, history: UndoValues, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.history, self.stack = history, QUndoStack(self)
-        self._done: list[History | QUndoStack] = []
-        self._undone: list[History | QUndoStack] = []
+        self._done: list[UndoValues | QUndoStack] = []
+        self._undone: list[UndoValues | QUndoStack] = []
         self._depths = (history.depth, 0)
         self._acting = False
         history.leader = self
@@ -49,8 +49,8 @@ class Undo(QObject):
             self._settle()
 
     def _move(
-        self, source: list[History | QUndoStack], target: list[History | QUndoStack]
-    ) -> History | QUndoStack:
+        self, source: list[UndoValues | QUndoStack], target: list[UndoValues | QUndoStack]
+    ) -> UndoValues | QUndoStack:
         one = source.pop()
         target.append(one)
         self._acting = True
@@ -61,7 +61,7 @@ class Undo(QObject):
         self._depths = (self.history.depth, self.stack.index())
         self.changed.emit()
 
-    def _forget_last(self, one: History | QUndoStack) -> None:
+    def _forget_last(self, one: UndoValues | QUndoStack) -> None:
         places = [place for place, other in enumerate(self._done) if other is one]
         if places:
             del self._done[places[-1]]
@@ -72,7 +72,7 @@ class Undo(QObject):
         if self._acting:
             return
         before, self._depths = self._depths, (self.history.depth, self.stack.index())
-        both: tuple[History | QUndoStack, ...] = (self.history, self.stack)
+        both: tuple[UndoValues | QUndoStack, ...] = (self.history, self.stack)
         for one, was, now in zip(both, before, self._depths, strict=True):
             if now < was:  # new data began a new history, or typing went back to its start
                 for _ in range(was - now):

@@ -26,10 +26,10 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 import engine
-from app.section import plain_look
 from app.shell.crash import DetailsDialog
 from app.shell.icon import app_icon
 from app.tasks import Tasks
+from app.widgets import plain_look
 from engine.audit.licences import Licence, licence_text, licences
 
 NAME: Final = "Dualscope"

@@ -26,10 +26,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.section import plain_look
 from app.shell.find_bar import FindBar
 from app.shell.log import KEPT_LINES, LogBook, LogLine
 from app.theme import tabular
+from app.widgets import plain_look
 
 HEADINGS: Final = ("Time", "Level", "Text")
 TIME, LEVEL, TEXT = range(3)

@@ -1,17 +1,14 @@
-"""A page of the main window that computes by itself: made when it is first asked for."""
+"""A window that computes by itself, beside the runs: made when it is first asked for."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from PySide6.QtCore import QObject, Slot
 
-from app.background import BatchPresenter, Ended
-from app.session.workspaces import RUNNING
-
-if TYPE_CHECKING:
-    from app.window import MainWindow
+from app.background import Ended, JobPresenter, Work
+from app.context import AppContext
 
 log = logging.getLogger("app")
 
@@ -19,21 +16,21 @@ log = logging.getLogger("app")
 class Page(QObject):
     """One window of its kind per program.
 
-    Either runs or one of the pages compute, never two of them: they would slow each other down,
-    and times would mean nothing. ``COMPUTING`` is what the others say meanwhile.
+    ``COMPUTING`` is what everything else says while this computes, ``GOING_ON`` what it says
+    itself.
     """
 
     COMPUTING: ClassVar[str] = ""
+    GOING_ON: ClassVar[str] = ""
     THING: ClassVar[str] = ""
 
-    def __init__(self, window: MainWindow, presenter: BatchPresenter) -> None:
-        super().__init__(window)
-        self.window, self.presenter = window, presenter
-        presenter.setParent(self)
+    def __init__(self, context: AppContext, work: Work) -> None:
+        super().__init__(context.window)
+        self.context = context
+        self.presenter = JobPresenter(work, self.THING, self.GOING_ON, self)
         self.view: Any = None
-        self.presenter.state_changed.connect(self._on_state)
+        context.share(self.presenter, self.COMPUTING)
         self.presenter.ended.connect(self._on_ended)
-        window.runs.state_changed.connect(self._on_runs)
 
     @property
     def busy(self) -> bool:
@@ -49,29 +46,13 @@ class Page(QObject):
     def make_view(self) -> Any:
         raise NotImplementedError
 
-    def request_close(self) -> None:
+    def close(self) -> None:
         """The windows go at once; what computes first ends the iteration it is in."""
         if self.view is not None:
             self.view.close()
-        if self.busy:
-            self.window.hide()
-        self.presenter.request_close()
-
-    @Slot(str)
-    def _on_state(self, state: str) -> None:
-        occupied = self.COMPUTING if self.busy else ""
-        self.window.left.solver.set_occupied(occupied)
-        for page in self.window.pages:
-            if page is not self:
-                page.presenter.set_blocked(occupied)
-        self.window.menus.refresh()
-
-    @Slot(str)
-    def _on_runs(self, state: str) -> None:
-        self.presenter.set_blocked(RUNNING if self.window.runs.busy else "")
 
     @Slot(object)
     def _on_ended(self, ended: Ended) -> None:
         log.info("The %s ended: %s.", self.THING, ended.status)
         if ended.status == "failed":
-            self.window.messages.error(ended.sentence, ended.details)
+            self.context.messages.error(ended.sentence, ended.details)

@@ -28,17 +28,17 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.background import BatchPresenter, Begun, Ended, Step, Table
+from app.background import Begun, Ended, JobPresenter, Step, Table
 from app.forms.rows import SentenceLabel
 from app.runs.bar import left_text
-from app.section import plain_look, plain_tip
 from app.theme import tabular
+from app.widgets import plain_look, plain_tip
 
 WIDEST_PX: Final = 400  # of a column: why something failed may be a long sentence
 
 
 class TableWindow(QWidget):
-    """Shows what a `BatchPresenter` tells; closing it lets the work go on.
+    """Shows what a `JobPresenter` tells; closing it lets the work go on.
 
     A subclass makes the ``panel`` (with a ``changed`` signal and a ``value()`` that names the
     ``folder`` of the results), has words of its own, and may put more beside the table.
@@ -59,7 +59,7 @@ class TableWindow(QWidget):
     SIZE = (1200, 660)
     ENDING = "Ending after this iteration …"
 
-    def __init__(self, presenter: BatchPresenter, parent: QWidget | None = None) -> None:
+    def __init__(self, presenter: JobPresenter, parent: QWidget | None = None) -> None:
         super().__init__(parent, Qt.WindowType.Window)
         self.presenter = presenter
         self.setWindowTitle(self.TITLE)

@@ -175,12 +175,12 @@ def geometry_asked(visit: Visit) -> None:
     answers = [choice.options.get("kind") for choice in dialog.choices]
     click(dialog.group.button(answers.index("sinogram")))
     click(dialog.ok)
-    flow = visit.window.geometry_flow
+    flow = visit.window.geometry_asker
     wait(lambda: flow.dialog is not None, "the geometry is asked for")
 
 
 def geometry_given(visit: Visit) -> None:
-    dialog, data = visit.window.geometry_flow.dialog, visit.window.setup.data
+    dialog, data = visit.window.geometry_asker.dialog, visit.window.setup.data
     if dialog is None or data is None or data.pixel_mm is None:
         raise TourError("there is no question about the geometry")
     rows = dialog.form.rows

@@ -39,7 +39,7 @@ def looked_at(visit: Visit) -> None:
         raise TourError("there is no volume")
     click(volumes.view.look)
     volumes.view.close()
-    looking = volumes.looking
+    looking = volumes.browser
     wait(
         lambda: looking.view is not None and looking.view.panes.panes[0].image is not None,
         "the cuts appear",

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from app.forms.choices import load_methods
 from app.forms.labels import on_screen
 from app.runs.colours import dash_for, style_of
-from app.runs.history import History
-from app.runs.store import RunEntry
+from app.runs.store import RunColumns, RunEntry
 from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
@@ -155,10 +154,10 @@ def _label(solver: str, naive: bool) -> str:
     return f"{label} naive" if naive else label
 
 
-def _history(lines: list[Any]) -> History:
+def _history(lines: list[Any]) -> RunColumns:
     from app.runs.run_group import recorded_scalars
 
-    history = History()
+    history = RunColumns()
     for line in lines:
         if isinstance(line, dict):
             clean = {**line, "seconds": numbers_in(line.get("seconds"))}

@@ -17,10 +17,10 @@ from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.folder.request import (
     DEFAULT_SOLVER,
-    FORMATS,
     SETTLE_SECONDS,
     FolderRequest,
     find_presets,
+    known_formats,
     solver_of,
 )
 from engine.workflows.folder.runner import FolderRunner
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--formats",
         metavar="A,B",
         default="dcm,png",
-        help=f"What is written of each: {', '.join(FORMATS)}. Default: dcm,png.",
+        help=f"What is written of each: {', '.join(known_formats())}. Default: dcm,png.",
     )
     parser.add_argument("--window", metavar="C/W", help="Window of .png output, centre/width.")
     parser.add_argument("--watch", action="store_true", help="Go on looking for new inputs.")

@@ -149,7 +149,7 @@ def test_files_are_taken_and_an_array_without_a_unit_is_explained(bench, page, t
     (said,) = sentences(bench.window)
     assert "open it in the main window first" in said
     choose(page.panel.inputs, "The open data")
-    assert page.panel.value().inputs.options == HU
+    assert page.panel.value().request.options == HU
 
 
 def test_a_run_and_an_experiment_do_not_compute_together(bench, page):

@@ -6,9 +6,9 @@ from data_files import RAYS, VOLUME, kspace_file, sinogram_file, volume_file
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton, QRadioButton
 
-from app.data import geometry_flow
+from app.data import geometry_controller
 from app.data.choice_dialog import ChoiceDialog
-from app.data.geometry_flow import GeometryFlow
+from app.data.geometry_controller import GeometryController
 from app.data.presenter import DataPresenter
 from app.data.recent import RecentFiles
 
@@ -25,7 +25,7 @@ def presenter(tasks, tmp_path, qtbot):
 
 @pytest.fixture
 def flow(presenter, tasks, qtbot):
-    flow = GeometryFlow(presenter, tasks)
+    flow = GeometryController(presenter, tasks)
     yield flow
     if flow._shown is not None:
         flow._shown.close()
@@ -82,13 +82,13 @@ def test_a_geometry_that_cannot_be_is_a_sentence_in_the_dialog(qtbot, presenter,
 
 def test_only_the_newest_preview_is_made(qtbot, presenter, flow, tmp_path, monkeypatch):
     made = []
-    preview = geometry_flow._preview
+    preview = geometry_controller._preview
 
     def watched(text, options):
         made.append(options["scan_pitch_mm"])
         return preview(text, options)
 
-    monkeypatch.setattr(geometry_flow, "_preview", watched)
+    monkeypatch.setattr(geometry_controller, "_preview", watched)
     dialog = asked(qtbot, presenter, flow, sinogram_file(tmp_path))
     give(dialog, RAYS)
     dialog.timer.stop()

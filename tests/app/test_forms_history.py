@@ -1,10 +1,10 @@
 """Undo for settings: one step per thing a person did."""
 
-from app.forms.history import History
+from app.forms.history import UndoValues
 
 
 def history():
-    return History({"views": 20, "weighted": True, "geometry": "parallel"})
+    return UndoValues({"views": 20, "weighted": True, "geometry": "parallel"})
 
 
 def test_typing_in_one_field_is_one_step():

@@ -1,14 +1,14 @@
 """Forms of other classes, and forms that share their undo."""
 
 from app.forms.form import SettingsForm
-from app.forms.history import History
+from app.forms.history import UndoValues
 from engine.spec.acquisition import CTAcquisition
 from engine.spec.input_options import InputOptions
 from engine.spec.settings import Settings, excludes
 
 
 def test_forms_that_share_a_history_share_the_undo(qtbot):
-    history = History({})
+    history = UndoValues({})
     one = SettingsForm(CTAcquisition, ("views",), history=history)
     two = SettingsForm(InputOptions, ("size",), history=history)
     for form in (one, two):

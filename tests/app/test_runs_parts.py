@@ -1,16 +1,15 @@
-"""The pieces under the run views: mailbox, snapshots, gate, history, store, pace."""
+"""The pieces under the run views: mailbox, snapshots, control, history, store, pace."""
 
 import threading
 
 import numpy as np
 import pytest
 
-from app.runs.gate import Gate
-from app.runs.history import History
-from app.runs.mailbox import Mailbox
+from app.background import Mailbox
 from app.runs.progress import Pace, Progress
 from app.runs.snapshots import Snapshots
-from app.runs.store import RunStore, settings_diff
+from app.runs.store import RunColumns, RunStore, settings_diff
+from engine.spec.control import RunControl
 
 
 def test_the_mailbox_keeps_the_newest_frame_and_every_number():
@@ -60,29 +59,41 @@ def test_snapshots_keep_every_iteration_while_there_is_room():
     assert kept.iterations() == [5, 29]
 
 
-@pytest.mark.parametrize(("presses", "outcome"), [(["finish"], "finish"), (["cancel"], "cancel")])
-def test_a_paused_gate_opens_when_told_to_end(presses, outcome):
-    gate, shown = Gate(), threading.Event()
-    gate.pause()
+@pytest.mark.parametrize("press", ["finish", "cancel"])
+def test_a_paused_run_that_shows_itself_goes_on_to_its_end_when_told_to(press):
+    control, shown = RunControl(), threading.Event()
+    control.before_waiting = shown.set
+    control.pause()
     heard = []
-    thread = threading.Thread(target=lambda: heard.append(gate.pass_through(shown.set)))
+    thread = threading.Thread(target=lambda: heard.append(control.wait()))
     thread.start()
-    assert shown.wait(2)
-    for press in presses:
-        gate.end(press)
-    thread.join(2)
-    assert heard == [outcome]
+    assert shown.wait(20)
+    getattr(control, press)()
+    thread.join(20)
+    assert heard == [False]
+    assert (control.finishing, control.cancelled) == (press == "finish", press == "cancel")
 
 
-def test_cancel_wins_over_finish():
-    gate = Gate()
-    gate.end("cancel")
-    gate.end("finish")
-    assert gate.pass_through(lambda: None) == "cancel"
+def test_a_waiting_run_shows_itself_again_when_asked_and_takes_every_step_pressed():
+    control, shown = RunControl(), threading.Semaphore(0)
+    control.before_waiting = shown.release
+    control.step()
+    control.step()
+    assert control.wait()
+    assert control.wait()
+    assert control.paused
+    thread = threading.Thread(target=control.wait)
+    thread.start()
+    assert shown.acquire(timeout=20)
+    control.refresh()
+    assert shown.acquire(timeout=20)
+    control.resume()
+    thread.join(20)
+    assert not thread.is_alive()
 
 
 def test_history_fills_what_is_missing_with_nan():
-    history = History()
+    history = RunColumns()
     for k in range(1, 200):
         history.append({"k": k} | ({"psnr": 30.0} if k > 100 else {}))
     assert history.column("k").tolist() == list(range(1, 200))
@@ -92,7 +103,7 @@ def test_history_fills_what_is_missing_with_nan():
 
 
 def test_a_drawn_column_does_not_change_when_the_run_goes_on():
-    history = History()
+    history = RunColumns()
     history.append({"k": 1})
     drawn = history.column("k")
     history.append({"k": 2})

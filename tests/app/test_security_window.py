@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QMessageBox
 from sandbox import Watch
 from window_driver import click, sentences, until
 
-from app.section import plain_tip
 from app.shell.crash import CrashFolder, CrashGuard
 from app.shell.log import LogBook
+from app.widgets import plain_tip
 from app.workspace.file import Workspace, runs_folder, write_workspace
 from engine.spec.errors import RequestError
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PySide6.QtGui import QUndoCommand
 
-from app.forms.history import History
+from app.forms.history import UndoValues
 from app.images.grid import PaneGrid
 from app.runs.events import RunFinished, RunStarted
 from app.runs.presenter import RunPresenter
@@ -84,7 +84,7 @@ class Put(QUndoCommand):
 
 
 def test_one_undo_takes_steps_of_fields_and_table_back_in_their_order(qapp):
-    history, table = History({"views": 20, "nfe": 50}), []
+    history, table = UndoValues({"views": 20, "nfe": 50}), []
     undo = Undo(history)
     stack = undo.stack
     history.set("views", 30)
@@ -108,7 +108,7 @@ def test_one_undo_takes_steps_of_fields_and_table_back_in_their_order(qapp):
 
 
 def test_new_data_end_the_undo_of_fields_only(qapp):
-    history, table = History({"views": 20}), []
+    history, table = UndoValues({"views": 20}), []
     undo = Undo(history)
     stack = undo.stack
     stack.push(Put(table, "deleted"))

@@ -15,11 +15,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 from window_driver import HU, LONG, PATIENCE_S, activate, click, press, save_phantom, until
 
 from app.main import main
-from app.session.workspaces import UnfinishedDialog
 from app.shell.about import AboutDialog
 from app.shell.help_window import pages
 from app.theme import Theme
 from app.workspace.autosave import unfinished
+from app.workspace.controller import UnfinishedDialog
 from engine.files.folders import state_folder
 from engine.files.record import RunRecord
 from engine.spec.errors import RequestError

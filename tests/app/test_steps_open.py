@@ -53,8 +53,8 @@ def test_a_file_is_chosen_in_the_dialog_and_said_to_be_an_image_in_hu(bench):
     before = window.setup.data
     window.menus.actions["open"].trigger()
     answer_file_dialog(window, path)
-    until(lambda: window.geometry_flow._shown is not None, what="the question")
-    question = window.geometry_flow._shown
+    until(lambda: window.geometry_asker._shown is not None, what="the question")
+    question = window.geometry_asker._shown
     words = [choice.words for choice in question.choices]
     question.group.button(words.index("CT image in HU")).click()
     click(question.ok)
@@ -133,8 +133,8 @@ def test_a_nifti_opens(bench):
 def test_a_sinogram_without_geometry_is_asked_for_it_and_opens(bench):
     window, before = bench.window, bench.window.setup.data
     window.data.open(str(sinogram_file(bench.folder)), {"kind": "sinogram"})
-    until(lambda: window.geometry_flow.dialog is not None, what="the dialog")
-    dialog = window.geometry_flow.dialog
+    until(lambda: window.geometry_asker.dialog is not None, what="the dialog")
+    dialog = window.geometry_asker.dialog
     assert not dialog.ok.isEnabled()
     assert "needed" in dialog.ok.toolTip()
     for name, words in (("scan_geometry", "parallel"), ("unit", "line-integral")):

@@ -54,7 +54,7 @@ def page(bench, run):
     until(lambda: view.pages[SPLIT].reading.text(), what="the explanations")
     view.seeds.setValue(3)
     yield view
-    view.presenter.stop()
+    view.presenter.cancel()
     until(lambda: not view.presenter.busy, what="the end")
     view.close()
 
@@ -149,7 +149,7 @@ def test_stopping_the_spread_keeps_the_seeds_that_are_done(page, monkeypatch):
 
     def stop_at_three(step):
         if step.words.lower().startswith("seed 3 of 40"):
-            page.presenter.stop()
+            page.presenter.cancel()
             stopped.set()
 
     monkeypatch.setattr("engine.workflows.trust.split.Spread.settled", unsettled)
@@ -162,7 +162,7 @@ def test_stopping_the_spread_keeps_the_seeds_that_are_done(page, monkeypatch):
     assert spread.panes[0].image is not None
     assert page.status.text() == "Stopped: what is done is kept."
     click(page.compute)
-    page.presenter.stop()
+    page.presenter.cancel()
     until(lambda: not page.presenter.busy, what="the end")
     assert spread.panes[0].image is not None, "an older map was lost"
 

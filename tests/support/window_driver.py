@@ -19,7 +19,7 @@ from PySide6.QtGui import QCursor, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.runs.mailbox import Mailbox
+from app.background import Mailbox
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.window import MainWindow

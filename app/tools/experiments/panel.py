@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QStandardItemModel
@@ -22,9 +23,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.background import JobRequest
 from app.forms.fields import CalmCombo
 from app.forms.prior_picker import PriorPicker
-from app.tools.experiments.model import BatchRequest, Inputs, Offers
+from app.widgets import ask_path
+from engine.workflows.experiments.definition import Experiment
+from engine.workflows.experiments.request import Request
 
 WIDTH_PX: Final = 340
 MOST_SLICES: Final = 10_000
@@ -36,6 +40,32 @@ TIPS: Final = {
 }
 
 
+@dataclass(frozen=True)
+class Offers:
+    experiments: tuple[Experiment, ...] = ()
+    priors: tuple[str, ...] = ()
+
+
+def load_offers() -> Offers:
+    """All experiments, and the priors of both modalities; the engine is loaded for it."""
+    from engine.priors.catalogue import list_priors
+    from engine.workflows.experiments.catalogue import EXPERIMENTS
+
+    priors = dict.fromkeys([*list_priors("CT"), *list_priors("MR")])
+    return Offers(tuple(EXPERIMENTS.values()), tuple(priors))
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What the slices are taken from: paths or demo:..., none for phantoms.
+
+    ``options`` tell what the files do not say themselves.
+    """
+
+    texts: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+
+
 class RequestPanel(QWidget):
     """Holds a request; starts nothing."""
 
@@ -43,7 +73,7 @@ class RequestPanel(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.offers = Offers((), ())
+        self.offers = Offers()
         self.experiments = QListWidget()
         self.inputs = InputPicker()
         self.slices = QSpinBox()
@@ -57,17 +87,21 @@ class RequestPanel(QWidget):
         self._connect()
         self._show_prior("auto")
 
-    def value(self) -> BatchRequest:
-        item = self.experiments.currentItem()
-        return BatchRequest(
-            experiment=item.data(Qt.ItemDataRole.UserRole) if item else "",
-            folder=self.folder.text().strip(),
-            inputs=self.inputs.value(),
+    def value(self) -> JobRequest:
+        row, folder = self.experiments.currentRow(), self.folder.text().strip()
+        if not 0 <= row < len(self.offers.experiments):
+            return JobRequest(folder, fault="The experiments are still loading.")
+        inputs = self.inputs.value()
+        request = Request(
+            self.offers.experiments[row],
+            inputs.texts,
+            dict(inputs.options),
             count=self.slices.value() or None,
             prior=self.prior.current,
             quick=self.quick.isChecked(),
-            overwrite=self.again.isChecked(),
         )
+        fault = "" if folder else "Choose a folder for the results."
+        return JobRequest(folder, request, self.again.isChecked(), fault)
 
     def set_offers(self, offers: Offers) -> None:
         """The engine has loaded: offer what it has."""
@@ -75,7 +109,6 @@ class RequestPanel(QWidget):
         self.experiments.clear()
         for offer in offers.experiments:
             item = QListWidgetItem(f"{offer.name}\n{offer.question}")
-            item.setData(Qt.ItemDataRole.UserRole, offer.name)
             item.setToolTip(offer.question)
             self.experiments.addItem(item)
         self.prior.set_names(offers.priors, "CT")
@@ -146,7 +179,7 @@ class RequestPanel(QWidget):
         self.prior.chosen.connect(self._show_prior)
         self.quick.toggled.connect(lambda: self._on_chosen())
         self.folder.textChanged.connect(lambda: self.changed.emit())
-        self.browse.clicked.connect(self._on_browse)
+        self.browse.clicked.connect(lambda: self._on_browse())
         self.again.toggled.connect(lambda: self.changed.emit())
 
     @Slot()
@@ -164,14 +197,9 @@ class RequestPanel(QWidget):
         self.prior.combo.setItemText(0, "auto (the bundled one)")
         self.changed.emit()
 
-    @Slot()
     def _on_browse(self) -> None:
-        chooser = QFileDialog(self.window(), "Folder for the results", self.folder.text())
-        chooser.setFileMode(QFileDialog.FileMode.Directory)
-        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(self.folder.setText)
-        chooser.open()
+        folder = self.folder
+        ask_path(self.window(), "Folder for the results", folder.text(), folder.setText)
 
 
 PHANTOMS, OPEN, CHOSEN, FILES, FOLDER = "phantoms", "open", "chosen", "files", "folder"

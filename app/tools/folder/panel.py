@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import Signal, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
-    QFileDialog,
     QFormLayout,
     QGridLayout,
     QHBoxLayout,
@@ -19,10 +20,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.background import JobRequest
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
-from app.tools.folder.model import FolderAsk, Now
+from app.widgets import ask_path
 from engine.files.presets import Preset, PresetStore
+from engine.spec.job import Job
+from engine.workflows.folder.request import SETTLE_SECONDS, FolderRequest
 
 WIDTH_PX: Final = 340
 MODALITIES: Final = {"CT": "CT", "MR": "MRI"}
@@ -52,6 +56,14 @@ TIPS: Final = {
 }
 
 
+@dataclass(frozen=True)
+class CurrentSettings:
+    """What the main window would run with: method, settings and scan, and the rest of a job."""
+
+    preset: Preset
+    job: dict[str, Any]
+
+
 class FolderPanel(QWidget):
     """Holds a request; starts nothing.
 
@@ -64,7 +76,7 @@ class FolderPanel(QWidget):
 
     def __init__(
         self,
-        now: Callable[[], Now | None],
+        now: Callable[[], CurrentSettings | None],
         store: PresetStore | None = None,
         parent: QWidget | None = None,
     ) -> None:
@@ -83,7 +95,7 @@ class FolderPanel(QWidget):
         self._connect()
         self.refresh()
 
-    def value(self) -> FolderAsk:
+    def value(self) -> JobRequest:
         now, preset = self.now(), self.preset.currentData()
         job = dict(now.job) if now is not None else {}
         if preset is None or now is None:
@@ -98,15 +110,27 @@ class FolderPanel(QWidget):
             "options": {"unit": unit} if unit else {},
             "deidentify": self.deidentify.isChecked(),
         }
-        return FolderAsk(
-            self.inputs.text().strip(),
-            self.folder.text().strip(),
-            preset,
-            job,
-            tuple(suffix for suffix, box in self.formats.items() if box.isChecked()),
-            self.watch.isChecked(),
-            self.retry.isChecked(),
+        inputs, folder = self.inputs.text().strip(), self.folder.text().strip()
+        formats = tuple(suffix for suffix, box in self.formats.items() if box.isChecked())
+        if not inputs:
+            fault = "Choose a folder of inputs."
+        elif not folder:
+            fault = "Choose a folder for the results."
+        elif not formats:
+            fault = "Tick at least one format."
+        else:
+            fault = "" if preset is not None else "The methods are still loading."
+        request = FolderRequest(
+            Path(inputs).absolute(),
+            Path(folder).absolute(),
+            Job(input="", **job),
+            (preset,) if preset is not None else (),
+            formats,
+            watch=self.watch.isChecked(),
+            settle_seconds=SETTLE_SECONDS,
+            retry_failed=self.retry.isChecked(),
         )
+        return JobRequest(folder, request, fault=fault)
 
     @Slot()
     def refresh(self) -> None:
@@ -199,12 +223,7 @@ class FolderPanel(QWidget):
         self.changed.emit()
 
     def _browse(self, line: QLineEdit, title: str) -> None:
-        chooser = QFileDialog(self.window(), title, line.text())
-        chooser.setFileMode(QFileDialog.FileMode.Directory)
-        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(line.setText)
-        chooser.open()
+        ask_path(self.window(), title, line.text(), line.setText)
 
 
 def _label(text: str, buddy: QWidget) -> QLabel:

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from engine.workflows.trust.slices import Answer
 
 SPLIT, SPREAD, PULL, CERTIFICATE = "split", "spread", "pull", "certificate"
 TITLES: Final = {
@@ -22,7 +19,6 @@ TITLES: Final = {
     CERTIFICATE: "Does it fit the measurement?",
 }
 SEEDS: Final = 8
-STEP: Final = "step"  # slot of the mailbox, where only the newest one counts
 
 
 @dataclass(frozen=True)
@@ -37,25 +33,7 @@ class Question:
     seeds: int = SEEDS
     gap: np.ndarray | None = field(default=None, repr=False)
     unit: str = ""  # of the gap
-
-
-@dataclass(frozen=True)
-class Step:
-    """How far it is, and what is being computed."""
-
-    fraction: float
-    words: str
-
-
-@dataclass(frozen=True)
-class Ended:
-    """Without an answer it was stopped, or failed with a ``sentence``."""
-
-    question: Question
-    answer: Answer | None
-    stopped: bool = False
-    sentence: str = ""
-    details: str = ""
+    fault: str = ""
 
 
 @dataclass(frozen=True)

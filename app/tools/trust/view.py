@@ -19,11 +19,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.background import Ended, JobPresenter, Step
 from app.images.display import LinkedView
 from app.theme import tabular
-from app.tools.trust.model import SEEDS, SPREAD, TITLES, Ended, Reading, Step
+from app.tools.trust.model import SEEDS, SPREAD, TITLES, Reading
 from app.tools.trust.page import Page, Subject
-from app.tools.trust.presenter import TrustPresenter
 
 if TYPE_CHECKING:
     from engine.workflows.trust.slices import Answer
@@ -44,7 +44,7 @@ class TrustWindow(QWidget):
 
     def __init__(
         self,
-        presenter: TrustPresenter,
+        presenter: JobPresenter,
         link: LinkedView,
         reason: Callable[[str], str],
         parent: QWidget | None = None,
@@ -113,7 +113,7 @@ class TrustWindow(QWidget):
     def _connect(self) -> None:
         self.tabs.currentChanged.connect(self._on_tab)
         self.compute.clicked.connect(lambda: self.asked.emit(self.kind))
-        self.stop.clicked.connect(self.presenter.stop)
+        self.stop.clicked.connect(self.presenter.cancel)
         self.help.clicked.connect(self.help_asked)
         self.presenter.state_changed.connect(self._on_state)
         self.presenter.stepped.connect(self._on_step)
@@ -150,8 +150,8 @@ class TrustWindow(QWidget):
     def show_end(self, ended: Ended) -> None:
         if ended.sentence:
             self._said = f"⚠ {ended.sentence}"
-        elif ended.stopped:
-            self._said = "Stopped: what is done is kept." if ended.answer else "Stopped."
+        elif ended.status == "cancelled":
+            self._said = "Stopped: what is done is kept." if ended.result else "Stopped."
         else:
             self._said = "Done."
         self.refresh()

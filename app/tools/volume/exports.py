@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from PySide6.QtCore import QStandardPaths, Qt, Slot
+from PySide6.QtCore import QStandardPaths, Slot
 from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
-    QFileDialog,
     QFormLayout,
     QHBoxLayout,
     QLineEdit,
@@ -19,26 +17,14 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from app.background import STEP, Ended, Step
-from app.export.exporting import Cancelled, write_staged
+from app.background import Ended, JobPresenter, Step
+from app.context import AppContext
 from app.export.formats import BY_KEY, LONGEST_NAME, name_fault, output_of
-from app.export.staging import staging
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
-from app.runs.mailbox import Mailbox
-from app.tools.volume.model import ExportAsk
-from app.tools.volume.presenter import ExportPresenter
-from app.tools.volume.source import figures_of, own_job
-from engine.export.dicom_deidentify import UidMap
-from engine.spec.control import RunControl
-from engine.spec.errors import RequestError
-from engine.workflows.volume.assemble import Volume, mapped_result, run_record
-from engine.workflows.volume.batches import Workbench
-from engine.workflows.volume.folder import VolumeFolder
-
-if TYPE_CHECKING:
-    from app.tools.volume.viewer import VolumeViewer
-    from app.window import MainWindow
+from app.tools.volume.model import ExportRequest
+from app.tools.volume.viewer import VolumeViewer
+from app.widgets import ask_path
 
 OFFERED: Final = ("dicom", "nifti", "numpy")
 EXPORT_TIP: Final = "Write the volume."
@@ -50,11 +36,9 @@ REPLACE_TIP: Final = "Replace what has this name already."
 class VolumeExport(QDialog):
     """Asks for the format and the place, shows progress, and can be cancelled."""
 
-    def __init__(
-        self, presenter: ExportPresenter, window: MainWindow, viewer: VolumeViewer
-    ) -> None:
+    def __init__(self, presenter: JobPresenter, context: AppContext, viewer: VolumeViewer) -> None:
         super().__init__(viewer)
-        self.presenter, self.main, self.viewer = presenter, window, viewer
+        self.presenter, self.context, self.viewer = presenter, context, viewer
         self.setWindowTitle("Export the volume")
         self.format, self.folder, self.name = CalmCombo(), QLineEdit(), QLineEdit()
         self.browse = QPushButton("Browse…")
@@ -67,13 +51,13 @@ class VolumeExport(QDialog):
         self._connect()
         self._refresh()
 
-    def value(self) -> ExportAsk:
-        facts, data = self.viewer.shown, self.main.setup.data
+    def value(self) -> ExportRequest:
+        facts, data = self.viewer.shown, self.context.setup.data
         level = self.viewer.panes.window_model.window
         folder, base = self.folder.text().strip(), self.name.text().strip()
         fault = "" if folder else "Choose a folder."
         output = output_of(BY_KEY[self.format.currentData()], Path(folder), base, 2)
-        return ExportAsk(
+        return ExportRequest(
             facts.folder if facts is not None else Path(),
             folder,
             output.name,
@@ -90,7 +74,7 @@ class VolumeExport(QDialog):
             self.format.addItem(title, key)
         documents = QStandardPaths.StandardLocation.DocumentsLocation
         usual = QStandardPaths.writableLocation(documents)
-        self.folder.setText(self.main.settings.get("folders").get("volume export", usual))
+        self.folder.setText(self.context.folder_for("volume export", Path(usual)))
         self.name.setText("volume")
         self.name.setMaxLength(LONGEST_NAME)
         self.hide_names.setChecked(True)
@@ -161,7 +145,7 @@ class VolumeExport(QDialog):
 
     def _on_export(self) -> None:
         asked = self.value()
-        self.main.settings.put("folders", "volume export", asked.folder)
+        self.context.keep_folder("volume export", asked.folder)
         self.bar.setValue(0)
         self.status.say("")
         self.presenter.start(asked)
@@ -183,65 +167,4 @@ class VolumeExport(QDialog):
         self.status.say(f"⚠ {ended.sentence}" if failed else ended.sentence)
 
     def _browse(self) -> None:
-        chooser = QFileDialog(self, "Folder for the export", self.folder.text())
-        chooser.setFileMode(QFileDialog.FileMode.Directory)
-        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(self.folder.setText)
-        chooser.open()
-
-
-# A complete volume written to files by the engine's own writers.
-#
-# Import it in the worker's thread only: the engine, and torch with it, comes along.
-
-SHARE = 0.1  # of the bar, for reading
-
-
-def export_volume(asked: ExportAsk, control: RunControl, mailbox: Mailbox) -> Ended:
-    """All or nothing: the file, or the series, appears when it is complete."""
-    final = Path(asked.folder).absolute() / asked.name
-
-    def pause(share: float, words: str) -> None:
-        if control.cancelled:
-            raise Cancelled
-        mailbox.put_frame(STEP, Step(words, share))
-
-    try:
-        with staging(asked.overwrite) as stage:
-            staged = stage.place(final)
-            pause(0.0, "Reading the volume …")
-            volume = Volume(VolumeFolder.open(asked.volume))
-            bench = _bench(volume, asked)
-            pause(SHARE, f"Writing {final.name} …")
-            record = run_record(volume, bench, _facts(volume))
-            record.outputs = [str(final)]
-            result = mapped_result(volume, bench, record, asked.window)
-            hidden = asked.deidentify or result.deidentify
-            result = dataclasses.replace(result, deidentify=hidden)
-            notes = write_staged(staged, final, result, UidMap(), pause, SHARE, 1 - SHARE)
-            pause(1.0, "Putting the files in place")
-            stage.commit()
-    except Cancelled:
-        return Ended("cancelled", final.parent, sentence="Cancelled: nothing was written.")
-    return Ended("done", final, sentence=" ".join([f"{final.name} was written.", *notes]))
-
-
-def _bench(volume: Volume, asked: ExportAsk) -> Workbench:
-    """The data of the volume: those that are open, or where the plan says that they are."""
-    plan, opened = volume.plan, asked.dataset
-    if opened is not None and opened.sha256() == plan.input_sha256:
-        return Workbench(plan.job, opened)
-    bench = Workbench(own_job(plan))
-    if bench.dataset.sha256() != plan.input_sha256:
-        raise RequestError("The data have changed since this volume was made.")
-    return bench
-
-
-def _facts(volume: Volume) -> dict[str, Any]:
-    """As much of the volume's facts as a record takes; nothing is measured again."""
-    axes: dict[str, Any] = {}
-    figures = figures_of(volume.folder.path)
-    if figures is not None and (axial := figures.axes[0]) is not None:
-        axes = {"profile": figures.profile, "axial": {"psnr": axial[0], "ssim": axial[1]}}
-    return {"seconds": sum(one.seconds for one in volume.slices), "axes": axes}
+        ask_path(self, "Folder for the export", self.folder.text(), self.folder.setText)

@@ -6,20 +6,17 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from app.background import Table
-from app.forms.labels import on_screen
 from engine.files.folders import state_folder
-from engine.spec.errors import RequestError
+from engine.spec.job import Job
 from engine.workflows.cluster.compute_targets import ClusterAddress, LocalWorkers
 
 if TYPE_CHECKING:
     from engine.data.dataset import Dataset
 
-HERE, PROCESSES, CLUSTER = "here", "processes", "cluster"
 LONGEST_NAME: Final = 40
 # Words and a sign for each state, so that neither colour nor sign stands alone.
 WAITING, COMPUTING, STORED = "◌ waiting", "▶ computing", "✔ stored"
@@ -33,40 +30,7 @@ WORKER_WORDS: Final = {
 
 
 @dataclass(frozen=True)
-class Place:
-    """Who computes: this program, processes on this computer, or a cluster."""
-
-    kind: str = HERE
-    workers: int = 2
-    address: str = ""
-    tls: tuple[str, str, str] = ("", "", "")  # authority, certificate, key; '' as Dask has it
-
-    def where(self) -> LocalWorkers | ClusterAddress | None:
-        """As the engine takes it; what is wrong with it is a RequestError."""
-        if self.kind == PROCESSES:
-            return LocalWorkers(self.workers, dashboard=find_spec("bokeh") is not None)
-        if self.kind == CLUSTER:
-            return ClusterAddress(
-                self.address, *(Path(file) if file else None for file in self.tls)
-            )
-        return None
-
-    def fault(self) -> str:
-        try:
-            self.where()
-        except RequestError as error:
-            return on_screen(error)
-        return ""
-
-    @property
-    def exposed(self) -> bool:
-        """Whether data would leave this computer unencrypted."""
-        where = self.where()
-        return isinstance(where, ClusterAddress) and where.exposed
-
-
-@dataclass(frozen=True)
-class Now:
+class CurrentSettings:
     """What the main window would run with; ``fault`` says why it would not."""
 
     job: dict[str, Any] = field(default_factory=dict)  # without its slices
@@ -78,17 +42,25 @@ class Now:
 
 
 @dataclass(frozen=True)
-class VolumeAsk:
-    """``folder`` is that of the slices; ``fault`` says what is still missing."""
+class VolumeRequest:
+    """``folder`` is that of the slices; ``fault`` says what is still missing.
+
+    ``where`` others compute than this program, if any do.
+    """
 
     folder: str
-    job: dict[str, Any] = field(default_factory=dict)
-    place: Place = Place()
+    job: Job | None = None
+    where: LocalWorkers | ClusterAddress | None = None
     fault: str = ""
+
+    @property
+    def exposed(self) -> bool:
+        """Whether data would leave this computer unencrypted."""
+        return isinstance(self.where, ClusterAddress) and self.where.exposed
 
 
 @dataclass(frozen=True)
-class ExportAsk:
+class ExportRequest:
     """``dataset`` is open and may be the volume's own; ``fault`` says what is still missing."""
 
     volume: Path

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal, Slot
@@ -21,19 +23,19 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.fields import CalmCombo
+from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.forms.slices import ALL, RANGE, SliceChoice
-from app.section import plain_tip
-from app.tools.volume.model import (
-    CLUSTER,
-    HERE,
-    PROCESSES,
-    Now,
-    Place,
-    VolumeAsk,
-    usual_folder,
+from app.tools.volume.model import CurrentSettings, VolumeRequest, usual_folder
+from app.widgets import ask_path, plain_tip
+from engine.spec.errors import RequestError
+from engine.spec.job import Job
+from engine.workflows.cluster.compute_targets import (
+    MOST_WORKERS,
+    ClusterAddress,
+    LocalWorkers,
+    cores,
 )
-from engine.workflows.cluster.compute_targets import MOST_WORKERS, cores
 
 WIDTH_PX: Final = 340
 WEIGHT: Final = 0.3  # what the help page measures as best for slices 3 mm apart
@@ -58,9 +60,9 @@ class VolumePanel(QWidget):
 
     changed = Signal()
 
-    def __init__(self, now: Callable[[], Now], parent: QWidget | None = None) -> None:
+    def __init__(self, now: Callable[[], CurrentSettings], parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._now_of, self._now = now, Now()
+        self._now_of, self._now = now, CurrentSettings()
         self.slices = SliceChoice((ALL, RANGE))
         self.words = QLabel()
         self.couple = QCheckBox("Couple neighbouring slices")
@@ -74,22 +76,27 @@ class VolumePanel(QWidget):
         self._connect()
         self.refresh()
 
-    def value(self) -> VolumeAsk:
-        now, place = self._now, self.place.value()
+    def value(self) -> VolumeRequest:
+        now = self._now
         if now.fault:
-            return VolumeAsk("", fault=now.fault)
+            return VolumeRequest("", fault=now.fault)
         settings = {k: v for k, v in now.job["settings"].items() if k != "couple_z"}
         if self.couple.isChecked() and now.couples:
             settings["couple_z"] = self.weight.value()
         job = {**now.job, "settings": settings, "slices": self.slices.value()}
         folder = self.folder.text().strip() or str(usual_folder(now.name, job))
-        return VolumeAsk(folder, job, place, self._fault())
+        where, fault = None, self._slices_fault()
+        try:
+            where = self.place.value()
+        except RequestError as error:
+            fault = fault or on_screen(error)
+        return VolumeRequest(folder, Job(**job), where, fault)
 
-    def _fault(self) -> str:
+    def _slices_fault(self) -> str:
         first, last = self.slices.first.value(), self.slices.last.value()
         if self._now.count < 2 or (self.slices.box.currentData() == RANGE and first == last):
             return "A volume has more than one slice: open a series, or choose a wider range."
-        return self.place.value().fault()
+        return ""
 
     @Slot()
     def refresh(self) -> None:
@@ -174,19 +181,16 @@ class VolumePanel(QWidget):
         self.changed.emit()
 
     def _browse(self) -> None:
-        chooser = QFileDialog(self.window(), "Folder for the slices", self.folder.text())
-        chooser.setFileMode(QFileDialog.FileMode.Directory)
-        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(self.folder.setText)
-        chooser.open()
+        folder = self.folder
+        ask_path(self.window(), "Folder for the slices", folder.text(), folder.setText)
 
 
-def _coupling(now: Now) -> float:
+def _coupling(now: CurrentSettings) -> float:
     """The weight that the main window's own field asks for."""
     return float(now.job.get("settings", {}).get("couple_z") or 0.0)
 
 
+HERE, PROCESSES, CLUSTER = "here", "processes", "cluster"
 KINDS: Final = (
     (HERE, "this computer"),
     (PROCESSES, "this computer, several processes"),
@@ -201,7 +205,7 @@ TLS: Final = ("authority", "certificate", "key")
 
 
 class PlacePicker(QWidget):
-    """Holds a `Place`; connects to nobody."""
+    """Where to compute; connects to nobody."""
 
     changed = Signal()
 
@@ -222,14 +226,16 @@ class PlacePicker(QWidget):
             button.clicked.connect(lambda _=False, of=name: self._browse(of))
         self._on_kind()
 
-    def value(self) -> Place:
-        authority, certificate, key = (self.files[name].text().strip() for name in TLS)
-        return Place(
-            self.kind.currentData(),
-            self.workers.value(),
-            self.address.text().strip(),
-            (authority, certificate, key),
-        )
+    def value(self) -> LocalWorkers | ClusterAddress | None:
+        """As the engine takes it, None for this program; what is wrong is a RequestError."""
+        if self.kind.currentData() == PROCESSES:
+            return LocalWorkers(self.workers.value(), dashboard=find_spec("bokeh") is not None)
+        if self.kind.currentData() == CLUSTER:
+            files = (self.files[name].text().strip() for name in TLS)
+            return ClusterAddress(
+                self.address.text().strip(), *(Path(file) if file else None for file in files)
+            )
+        return None
 
     def _describe(self) -> None:
         for key, words in KINDS:
@@ -290,8 +296,5 @@ class PlacePicker(QWidget):
         self.changed.emit()
 
     def _browse(self, name: str) -> None:
-        chooser = QFileDialog(self.window(), f"TLS {name}", self.files[name].text())
-        chooser.setFileMode(QFileDialog.FileMode.ExistingFile)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(self.files[name].setText)
-        chooser.open()
+        line, file = self.files[name], QFileDialog.FileMode.ExistingFile
+        ask_path(self.window(), f"TLS {name}", line.text(), line.setText, file)

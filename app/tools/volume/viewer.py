@@ -26,11 +26,11 @@ from PySide6.QtWidgets import (
 from app.background import Table
 from app.images.text import unit_of
 from app.images.window_level import WindowBox
-from app.section import ROW_PX, plain_look, plain_tip
 from app.theme import tabular
 from app.tools.table_window import ResultsModel
 from app.tools.volume.panes import CutPanes
 from app.tools.volume.source import AXES, DIFFERENCE, REFERENCE, RESULT, Facts
+from app.widgets import ROW_PX, plain_look, plain_tip
 
 SIZE: Final = (1200, 860)
 WHATS: Final = {

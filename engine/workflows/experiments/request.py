@@ -6,7 +6,6 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.solvers.catalogue import SOLVERS, parse_variant
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
 from engine.workflows.experiments.definition import Experiment, Method, Scan
@@ -15,6 +14,8 @@ QUICK_NFE_DIVISOR, QUICK_CG_ITERATIONS = 10, 10
 
 
 def is_supervised(method: Method) -> bool:
+    from engine.solvers.catalogue import SOLVERS  # torch comes along
+
     solver = SOLVERS.get(method.variant.split(":")[0])
     return solver is not None and solver.supervised
 
@@ -80,6 +81,8 @@ class Request:
 
     def job(self, scan: Scan, method: Method, input: str, number: int) -> Job:
         """One method on one slice; settings that cannot be are refused."""
+        from engine.solvers.catalogue import parse_variant
+
         solver, changes = parse_variant(method.variant)
         cg_iterations = self.cg_iterations
         if cg_iterations is None and self.quick:

@@ -12,19 +12,18 @@ import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engine.data.dataset import Dataset, sha256_of
-from engine.export import OUTPUT_SUFFIXES
 from engine.files.path_safety import DEVICE
 from engine.files.presets import BUILT_IN, Preset, PresetStore, read_preset
 from engine.files.record import plain
-from engine.solvers.catalogue import find_solver
 from engine.spec.acquisition import acquisition_for
 from engine.spec.errors import RequestError, marked
 from engine.spec.job import Job
 
-FORMATS = tuple(suffix.removeprefix(".") for suffix in OUTPUT_SUFFIXES)
+if TYPE_CHECKING:
+    from engine.data.dataset import Dataset
+
 MODALITIES = {"CT": "CT", "MR": "MRI"}
 DEFAULT_SOLVER = "dc-pnpdp"
 SETTLE_SECONDS, LONGEST_SETTLE = 5.0, 3600.0
@@ -50,6 +49,7 @@ class FolderRequest:
 
     def check(self) -> None:
         """Refuse what could only fail for every input; one sentence."""
+        formats = known_formats()
         folder, results = self.folder.resolve(), self.results.resolve()
         if not folder.is_dir():
             raise RequestError(f"{self.folder} is not a folder.")
@@ -65,8 +65,8 @@ class FolderRequest:
         if not self.formats:
             raise RequestError("Nothing to write: name at least one of ⟦formats⟧.")
         for name in self.formats:
-            if name not in FORMATS:
-                known = ", ".join(FORMATS)
+            if name not in formats:
+                known = ", ".join(formats)
                 raise RequestError(f"⟦formats⟧ '{name}' is not known: choose of {known}.")
         if not 0 < self.settle_seconds <= LONGEST_SETTLE or math.isnan(self.settle_seconds):
             raise RequestError(f"⟦settle⟧ must be above 0 and at most {LONGEST_SETTLE:g} seconds.")
@@ -75,6 +75,8 @@ class FolderRequest:
 
     def job_for(self, path: Path, options: dict[str, Any], dataset: Dataset) -> Job:
         """The job of one input; a preset's scan is for images, whose scan is simulated."""
+        from engine.solvers.catalogue import find_solver
+
         job = dataclasses.replace(
             self.job, input=str(path.absolute()), options={**self.job.options, **options}
         )
@@ -100,6 +102,8 @@ class FolderRequest:
 
     def settings_sha256(self) -> str:
         """Of all that a result depends on but its input; a prior's file counts by content."""
+        from engine.data.dataset import sha256_of
+
         prior = Path(self.job.prior)
         body = {
             "job": {**self.job.to_dict(), "input": ""},
@@ -109,6 +113,13 @@ class FolderRequest:
             "prior": sha256_of(prior) if prior.is_file() else "",
         }
         return hashlib.sha256(json.dumps(plain(body), sort_keys=True).encode()).hexdigest()
+
+
+def known_formats() -> list[str]:
+    """What can be written of each input; torch comes along."""
+    from engine.export import OUTPUT_SUFFIXES
+
+    return [suffix.removeprefix(".") for suffix in OUTPUT_SUFFIXES]
 
 
 def find_presets(text: str) -> tuple[Preset, ...]:
@@ -132,6 +143,8 @@ def solver_of(presets: Sequence[Preset]) -> str | None:
 
 
 def _check_preset(preset: Preset) -> None:
+    from engine.solvers.catalogue import find_solver
+
     try:
         if preset.solver is not None:
             find_solver(preset.solver).settings_class.from_dict(preset.settings)

@@ -50,7 +50,7 @@ def page(bench, tmp_path):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files of a test are complete at once."""
-    monkeypatch.setattr("app.tools.folder.work.SETTLE_SECONDS", 0.02)
+    monkeypatch.setattr("app.tools.folder.panel.SETTLE_SECONDS", 0.02)
 
 
 def finish(view):
@@ -96,7 +96,7 @@ def test_a_saved_preset_is_offered_and_used(page, tmp_path):
     assert (job["solver"], job["settings"]["iterations"]) == ("sirt", 3)
     assert job["acquisition"] == {"views": 6}
     choose(page.panel.preset, "MRI: MRI 6x (paper)")
-    assert page.panel.value().job["prior"] == "auto", "the window's prior is for CT"
+    assert page.panel.value().request.job.prior == "auto", "the window's prior is for CT"
     assert page.panel.words.text() == "Single coil, acceleration 6."
 
 

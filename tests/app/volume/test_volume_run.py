@@ -10,8 +10,7 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 from volume_series import save_series
 from window_driver import choose, click, held, press, sentences, until
 
-from app.background import TABLE
-from app.runs.mailbox import Mailbox
+from app.background import TABLE, Mailbox
 from engine.priors.tv import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -31,8 +30,8 @@ def page(bench, tmp_path):
     view.presenter.cancel()
     until(lambda: not view.presenter.busy, what="the volume to end")
     bench.wait_quiet()
-    window.volumes.looking.close()
-    window.volumes.looking.sources = {}
+    window.volumes.browser.close()
+    window.volumes.browser.sources = {}
     view.close()
 
 
@@ -47,7 +46,7 @@ def column(view, heading):
 
 
 def wait_looked(bench):
-    looking = bench.window.volumes.looking
+    looking = bench.window.volumes.browser
     until(
         lambda: looking.view is not None and looking.view.panes.panes[2].image is not None,
         what="the cuts",
@@ -111,10 +110,10 @@ def test_stop_keeps_what_is_stored_and_start_goes_on_while_the_view_fills(bench,
 def test_coupling_is_asked_for_where_the_method_can(bench, page, tmp_path):
     page.panel.couple.setChecked(True)
     page.panel.weight.setValue(0.5)
-    assert page.panel.value().job["settings"]["couple_z"] == 0.5
+    assert page.panel.value().job.settings["couple_z"] == 0.5
     bench.fill(method="fbp")
     assert not page.panel.couple.isEnabled()
-    assert "couple_z" not in page.panel.value().job["settings"]
+    assert "couple_z" not in page.panel.value().job.settings
     finish(page)
     assert VolumeFolder.open(tmp_path / "slices").complete
 
@@ -144,7 +143,7 @@ def test_an_unencrypted_cluster_is_asked_about_and_no_is_the_default(bench, page
     assert not page.presenter.busy
     assert asked == []
     page.panel.place.address.setText("tcp://127.0.0.1:1")
-    assert not page.panel.value().place.exposed, "this computer is no network"
+    assert not page.panel.value().exposed, "this computer is no network"
 
 
 def test_a_folder_of_other_things_and_a_cluster_that_is_not_there_are_one_sentence(
@@ -162,7 +161,7 @@ def test_a_folder_of_other_things_and_a_cluster_that_is_not_there_are_one_senten
 
 
 def test_workers_are_told_apart_by_name_and_only_web_pages_are_linked(tmp_path):
-    from app.tools.volume.work import Report
+    from app.tools.volume.job import Report
     from engine.workflows.volume.reconstruct import WorkerState
 
     folder = SimpleNamespace(stored=set(), path=tmp_path)

@@ -36,7 +36,7 @@ def made(tmp_path_factory):
 @pytest.fixture
 def looked(bench, made):
     """The view of the first volume."""
-    looking = bench.window.volumes.looking
+    looking = bench.window.volumes.browser
     looking.open(str(made / "alone"))
     wait_cuts(bench)
     looking.view.show_what(RESULT)
@@ -48,7 +48,7 @@ def looked(bench, made):
 
 
 def wait_cuts(bench):
-    looking = bench.window.volumes.looking
+    looking = bench.window.volumes.browser
     until(
         lambda: looking.view is not None and looking.view.panes.panes[2].image is not None,
         what="the cuts",
@@ -151,7 +151,7 @@ def test_reference_and_difference_are_of_the_same_voxels(bench, looked, made):
 
 def test_two_volumes_are_seen_in_turn_in_the_same_place(bench, looked, made):
     looked.panes.go_to((2, 11, 7))
-    bench.window.volumes.looking.compare(str(made / "coupled"))
+    bench.window.volumes.browser.compare(str(made / "coupled"))
     until(lambda: looked.letter == "B", what="the other volume")
     bench.wait_quiet()
     assert looked.panes.voxel == (2, 11, 7)
@@ -168,7 +168,7 @@ def test_two_volumes_are_seen_in_turn_in_the_same_place(bench, looked, made):
 def test_a_volume_is_exported_as_a_series_and_as_a_file(bench, looked, made, tmp_path):
     volume = values_of(made / "alone")
     click(looked.export)
-    dialog = bench.window.volumes.looking.exports
+    dialog = bench.window.volumes.browser.exports
     dialog.folder.setText(str(tmp_path))
     for title in ("DICOM", "NumPy"):
         choose(dialog.format, title)
@@ -199,7 +199,7 @@ def test_a_damaged_slice_is_seen_as_missing_and_a_damaged_plan_is_one_sentence(
     broken = tmp_path / "broken"
     shutil.copytree(made / "alone", broken)
     (broken / "slice-00002.safetensors").write_bytes(b"x" * 100)
-    looking = bench.window.volumes.looking
+    looking = bench.window.volumes.browser
     looking.open(str(broken))
     until(lambda: looked.facts, what="the damaged volume")
     bench.wait_quiet()
@@ -216,7 +216,7 @@ def test_a_damaged_slice_is_seen_as_missing_and_a_damaged_plan_is_one_sentence(
 
 
 def test_measuring_can_be_stopped_and_the_view_says_that_it_is_missing(made, tmp_path):
-    from app.tools.volume.work import _measured
+    from app.tools.volume.job import _measured
 
     stopped = tmp_path / "stopped"
     shutil.copytree(made / "alone", stopped)

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.background import STEP, TABLE, Begun, Ended, Step, Table
+from app.background import STEP, TABLE, Begun, Ended, JobRequest, Mailbox, Step, Table
 from app.forms.labels import on_screen
-from app.runs.mailbox import Mailbox
-from app.tools.experiments.model import BatchRequest
 from engine.spec.control import RunControl
 from engine.spec.errors import DescriptionNeeded, RequestError
-from engine.workflows.experiments.catalogue import find_experiment
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.plan import Case
-from engine.workflows.experiments.request import Request
 from engine.workflows.experiments.runner import Pace, open_runner
 from engine.workflows.experiments.store import Row
 from engine.workflows.experiments.summary import cell, columns, summarise
@@ -26,10 +22,10 @@ DESCRIBE = "Open it in the main window first, and take the open data as inputs."
 WORDED = ("scan", "method", "failed")
 
 
-def run_experiment(asked: BatchRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+def run_experiment(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope experiment`` does it: what an earlier start has done is kept."""
     try:
-        runner = open_runner(_request(asked), Path(asked.folder), asked.overwrite)
+        runner = open_runner(asked.request, Path(asked.folder), asked.overwrite)
     except RequestError as error:
         more = f" {DESCRIBE}" if isinstance(error, DescriptionNeeded) else ""
         raise RequestError(on_screen(error, OWN_LABELS) + more) from error
@@ -60,15 +56,4 @@ def table_of(experiment: Experiment, cases: dict[str, list[Row]]) -> Table:
         tuple(column.heading for column in shown),
         tuple(tuple(cell(column, row) for column in shown) for row in rows),
         frozenset(number for number, column in enumerate(shown) if column.key in WORDED),
-    )
-
-
-def _request(asked: BatchRequest) -> Request:
-    return Request(
-        find_experiment(asked.experiment),
-        tuple(asked.inputs.texts),
-        dict(asked.inputs.options),
-        count=asked.count,
-        prior=asked.prior,
-        quick=asked.quick,
     )

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QModelIndex, QUrl, Signal, Slot
 from PySide6.QtGui import QDesktopServices
@@ -20,22 +19,19 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.background import BatchPresenter, Ended, Table
-from app.section import plain_look
-from app.session.files import ask_first
+from app.background import Ended, JobPresenter, Mailbox, Table
+from app.context import AppContext
 from app.session.jobs import job_lines, jobs_for
 from app.theme import tabular
 from app.tools.page import Page
 from app.tools.table_window import ResultsModel, TableWindow
-from app.tools.volume.looking import Looking
-from app.tools.volume.model import COMPUTING, Now, VolumeAsk, VolumeTable
+from app.tools.volume.browser import VolumeBrowser
+from app.tools.volume.model import COMPUTING, CurrentSettings, VolumeRequest, VolumeTable
 from app.tools.volume.panel import VolumePanel
-from app.tools.volume.presenter import VolumePresenter
+from app.widgets import ask_first, plain_look
 from engine.files.folders import state_folder
-from engine.workflows.cluster.compute_targets import UNENCRYPTED
-
-if TYPE_CHECKING:
-    from app.window import MainWindow
+from engine.spec.control import RunControl
+from engine.workflows.cluster.compute_targets import UNENCRYPTED, ClusterAddress
 
 log = logging.getLogger("app")
 
@@ -43,37 +39,38 @@ TITLE = "Send data to a cluster"
 ADVICE = "Anybody on the way could read the images. Use a tls:// address, or go on all the same?"
 
 
+def _volume(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+    from app.tools.volume.job import run_volume
+
+    return run_volume(asked, control, mailbox)
+
+
 class Volumes(Page):
     """A series reconstructed as a whole, and the window to look at it."""
 
     COMPUTING = "A volume is being computed: wait, or stop it in Tools > Whole volume."
+    GOING_ON = "A volume is being computed: wait, or stop it first."
     THING = "volume"
-
-    closed = Signal()  # nothing is computed or written any more
 
     view: VolumeWindow | None
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window, VolumePresenter())
-        self.looking = Looking(window)
-        self.presenter.table_changed.connect(self.looking.on_table)
-        self.presenter.ended.connect(self._on_volume_ended)
-        self.presenter.closed.connect(self.looking.exporter.request_close)
-        self.looking.exporter.closed.connect(self.closed)
+    def __init__(self, context: AppContext) -> None:
+        super().__init__(context, _volume)
+        self.browser = VolumeBrowser(context)
+        self.presenter.table_changed.connect(self.browser.on_table)
 
-    def now(self) -> Now:
+    def now(self) -> CurrentSettings:
         """What the main window would run with."""
-        window = self.window
-        data, solver = window.setup.data, window.left.solver
+        left, data = self.context.left, self.context.setup.data
+        solver, panel = left.solver, left.acquisition()
         if data is None:
-            return Now(fault="Open a series first.")
+            return CurrentSettings(fault="Open a series first.")
         if solver.model.choices is None:
-            return Now(fault="The methods are still loading.")
-        panel = window.left.acquisition()
+            return CurrentSettings(fault="The methods are still loading.")
         forms = [form for form in (panel.form, solver.form, solver.run_form) if form is not None]
         fault = next((form.problem() for form in forms if not form.valid), "")
         if fault:
-            return Now(fault=fault)
+            return CurrentSettings(fault=fault)
         asked = jobs_for(
             [solver.value()],
             data=(data.text, data.options),
@@ -87,7 +84,7 @@ class Volumes(Page):
         words = [*job_lines(job, label, data.modality, not data.measured)]
         words += [f"prior {job['prior']}", f"seed {job['seed']}"]
         couples = any(field.name == "couple_z" for field in fields)
-        return Now(job, data.name, ", ".join(words), data.count, couples)
+        return CurrentSettings(job, data.name, ", ".join(words), data.count, couples)
 
     def show(self) -> None:
         super().show()
@@ -95,16 +92,15 @@ class Volumes(Page):
             self.view.panel.refresh()
 
     def make_view(self) -> VolumeWindow:
-
-        window = self.window
-        view = VolumeWindow(self.presenter, self.now, window)
+        context = self.context
+        view = VolumeWindow(self.presenter, self.now, context.window)
         view.started.connect(self.start)
-        view.look_asked.connect(self.looking.open)
+        view.look_asked.connect(self.browser.open)
         for signal in (
-            window.ready,
-            window.data.opened,
-            window.left.solver.edited,
-            window.left.acquisition_edited,
+            context.ready,
+            context.opened,
+            context.left.solver.edited,
+            context.left.acquisition_edited,
         ):
             signal.connect(self._on_changed)
         return view
@@ -115,18 +111,17 @@ class Volumes(Page):
             self.view.panel.refresh()
 
     @Slot(object)
-    def start(self, asked: VolumeAsk) -> None:
+    def start(self, asked: VolumeRequest) -> None:
         if self.presenter.reason(asked):
             return
-        if asked.place.exposed:
-            question = f"{asked.place.address}: {UNENCRYPTED}."
-            ask_first(
-                TITLE, question, ADVICE, partial(self._start, asked), self.view or self.window
-            )
+        go_on = partial(self._start, asked)
+        if isinstance(asked.where, ClusterAddress) and asked.exposed:
+            question = f"{asked.where.address}: {UNENCRYPTED}."
+            ask_first(TITLE, question, ADVICE, go_on, self.view or self.context.window)
         else:
-            self._start(asked)
+            go_on()
 
-    def _start(self, asked: VolumeAsk) -> None:
+    def _start(self, asked: VolumeRequest) -> None:
         usual = state_folder() / "volumes"
         if Path(asked.folder).parent == usual:
             usual.mkdir(parents=True, exist_ok=True)
@@ -134,13 +129,15 @@ class Volumes(Page):
         log.info("A volume started.")
 
     @Slot(object)
-    def _on_volume_ended(self, ended: Ended) -> None:
-        if any(one.folder.path == ended.folder for one in self.looking.sources.values()):
-            self.looking.refresh(ended=True)
+    def _on_ended(self, ended: Ended) -> None:
+        super()._on_ended(ended)
+        folder = Path(self.presenter.request.folder).absolute()
+        if any(one.folder.path == folder for one in self.browser.sources.values()):
+            self.browser.refresh(ended=True)
 
-    def request_close(self) -> None:
-        self.looking.close()
-        super().request_close()
+    def close(self) -> None:
+        self.browser.close()
+        super().close()
 
 
 WORKERS_PX = 140
@@ -166,8 +163,8 @@ class VolumeWindow(TableWindow):
 
     def __init__(
         self,
-        presenter: BatchPresenter,
-        now: Callable[[], Now],
+        presenter: JobPresenter,
+        now: Callable[[], CurrentSettings],
         parent: QWidget | None = None,
     ) -> None:
         self._now = now

@@ -5,29 +5,33 @@ Import it in the worker's thread only: the engine, and torch with it, comes alon
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from app.background import STEP, TABLE, Begun, Ended, Step, Table
-from app.export.exporting import Cancelled
+from app.background import STEP, TABLE, Begun, Ended, Mailbox, Step, Table
+from app.export.exporting import Cancelled, write_staged
+from app.export.staging import staging
 from app.forms.labels import on_screen
-from app.runs.mailbox import Mailbox
 from app.tools.volume.model import (
     COMPUTING,
     STORED,
     WAITING,
     WORKER_WORDS,
-    VolumeAsk,
+    ExportRequest,
+    VolumeRequest,
     VolumeTable,
 )
+from app.tools.volume.source import figures_of, own_job
+from engine.export.dicom_deidentify import UidMap
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, marked
-from engine.spec.job import Job
+from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.cluster.compute_targets import LocalWorkers
 from engine.workflows.volume import reconstruct
-from engine.workflows.volume.assemble import Volume
+from engine.workflows.volume.assemble import Volume, mapped_result, run_record
 from engine.workflows.volume.batches import Workbench
 from engine.workflows.volume.compute import SliceResult
 from engine.workflows.volume.compute import Step as EngineStep
@@ -43,9 +47,10 @@ UNMEASURED = "Stopped: all slices are stored; Start measures them."
 MEASURING = "All slices are stored; measuring along the three axes …"
 
 
-def run_volume(asked: VolumeAsk, control: RunControl, mailbox: Mailbox) -> Ended:
+def run_volume(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope reconstruct --volume`` does it: what an earlier start has stored is kept."""
-    path, where, job = Path(asked.folder).absolute(), asked.place.where(), Job(**asked.job)
+    assert asked.job is not None  # or it would have a fault
+    path, where, job = Path(asked.folder).absolute(), asked.where, asked.job
     opened = Workbench(job)
     stored = stored_plan(path)
     threads = where.threads if isinstance(where, LocalWorkers) and stored is None else None
@@ -140,10 +145,10 @@ class Report:
                 HEADINGS,
                 tuple(self.rows.values()),
                 frozenset({STATUS}),
-                str(self.run.folder.path),
-                self._done,
-                Table(WORKER_HEADINGS, rows, frozenset({0, 1, 4})),
-                dashboard if urlsplit(dashboard).scheme in ("http", "https") else "",
+                folder=str(self.run.folder.path),
+                stored=self._done,
+                workers=Table(WORKER_HEADINGS, rows, frozenset({0, 1, 4})),
+                dashboard=dashboard if urlsplit(dashboard).scheme in ("http", "https") else "",
             ),
         )
 
@@ -184,3 +189,55 @@ def _named(numbers: tuple[int, ...]) -> str:
     """Counted from 1, as everywhere on the screen."""
     first, last = numbers[0] + 1, numbers[-1] + 1
     return f"Slice {first}" if first == last else f"Slices {first} to {last}"
+
+
+def export_volume(asked: ExportRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+    """All or nothing: the file, or the series, appears when it is complete."""
+    final = Path(asked.folder).absolute() / asked.name
+
+    def pause(share: float, words: str) -> None:
+        if control.cancelled:
+            raise Cancelled
+        mailbox.put_frame(STEP, Step(words, share))
+
+    try:
+        with staging(asked.overwrite) as stage:
+            staged = stage.place(final)
+            pause(0.0, "Reading the volume …")
+            volume = Volume(VolumeFolder.open(asked.volume))
+            bench = _bench(volume, asked)
+            pause(SHARE, f"Writing {final.name} …")
+            record = run_record(volume, bench, _facts(volume))
+            record.outputs = [str(final)]
+            result = mapped_result(volume, bench, record, asked.window)
+            hidden = asked.deidentify or result.deidentify
+            result = dataclasses.replace(result, deidentify=hidden)
+            notes = write_staged(staged, final, result, UidMap(), pause, SHARE, 1 - SHARE)
+            pause(1.0, "Putting the files in place")
+            stage.commit()
+    except Cancelled:
+        return Ended("cancelled", final.parent, sentence="Cancelled: nothing was written.")
+    return Ended("done", final, sentence=" ".join([f"{final.name} was written.", *notes]))
+
+
+def _bench(volume: Volume, asked: ExportRequest) -> Workbench:
+    """The data of the volume: those that are open, or where the plan says that they are."""
+    plan, opened = volume.plan, asked.dataset
+    if opened is not None and opened.sha256() == plan.input_sha256:
+        return Workbench(plan.job, opened)
+    bench = Workbench(own_job(plan))
+    if bench.dataset.sha256() != plan.input_sha256:
+        raise RequestError("The data have changed since this volume was made.")
+    return bench
+
+
+def _facts(volume: Volume) -> dict[str, Any]:
+    """As much of the volume's facts as a record takes; nothing is measured again."""
+    axes: dict[str, Any] = {}
+    figures = figures_of(volume.folder.path)
+    if figures is not None and (axial := figures.axes[0]) is not None:
+        axes = {"profile": figures.profile, "axial": {"psnr": axial[0], "ssim": axial[1]}}
+    return {"seconds": sum(one.seconds for one in volume.slices), "axes": axes}
+
+
+SHARE = 0.1  # of the bar, for reading

@@ -25,7 +25,7 @@ MAKING = "Making the preview …"
 CHECKING = "Looking at what the data say …"
 
 
-class GeometryFlow(QObject):
+class GeometryController(QObject):
     """Opens the dialog when a file needs it, or when the person wants to check the geometry.
 
     The geometry's dialog has a live preview and says what the data say of each reading.

@@ -1,14 +1,17 @@
-"""A titled part of a column that folds away."""
+"""Small things that every part of the window is made of: sections, tables, tips, questions."""
 
 from __future__ import annotations
 
 import html
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
+    QFileDialog,
     QFrame,
     QLayout,
+    QMessageBox,
     QScrollArea,
     QSizePolicy,
     QTableView,
@@ -112,3 +115,55 @@ def plain_tip(words: str) -> str:
     if "<" not in words and "&lt;" not in words:
         return words
     return f"<p>{html.escape(words)}</p>".replace("\n", "<br>")
+
+
+def ask_first(
+    title: str, question: str, advice: str, go_on: Callable[[], None], parent: QWidget
+) -> QMessageBox:
+    """A warning whose default answer is No."""
+    box = QMessageBox(parent)
+    box.setIcon(QMessageBox.Icon.Warning)
+    box.setWindowTitle(title)
+    box.setTextFormat(Qt.TextFormat.PlainText)  # addresses are a stranger's words
+    box.setText(question)
+    box.setInformativeText(advice)
+    box.setStandardButtons(QMessageBox.StandardButton.Yes | QMessageBox.StandardButton.No)
+    box.setDefaultButton(QMessageBox.StandardButton.No)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    yes = QMessageBox.StandardButton.Yes.value
+    box.finished.connect(lambda answer: go_on() if answer == yes else None)
+    box.open()
+    return box
+
+
+def ask_path(
+    parent: QWidget | None,
+    title: str,
+    start: str,
+    chosen: Callable[[str], Any],
+    mode: QFileDialog.FileMode = QFileDialog.FileMode.Directory,
+    kinds: str = "",
+) -> QFileDialog:
+    """The system's dialog for an existing folder or file; it does not wait for the answer."""
+    dialog = QFileDialog(parent, title, start, kinds)
+    dialog.setFileMode(mode)
+    if mode == QFileDialog.FileMode.Directory:
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.fileSelected.connect(lambda path: chosen(path))
+    dialog.open()
+    return dialog
+
+
+def ask_new_file(
+    parent: QWidget, title: str, start: str, kinds: str, name: str, chosen: Callable[[str], Any]
+) -> QFileDialog:
+    """The system's dialog for a file to write, called like ``name`` at first."""
+    dialog = QFileDialog(parent, title, start, kinds)
+    dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
+    dialog.setDefaultSuffix(name.rpartition(".")[2])
+    dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    dialog.selectFile(name)
+    dialog.fileSelected.connect(lambda path: chosen(path))
+    dialog.open()
+    return dialog

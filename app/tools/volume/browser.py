@@ -9,38 +9,47 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QObject, Qt, Slot
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtCore import QObject, Slot
 
+from app.background import Ended, JobPresenter, Mailbox
+from app.context import AppContext
 from app.data.latest_only_queue import Newest
-from app.tools.volume.model import VolumeTable
+from app.tools.volume.model import ExportRequest, VolumeTable
 from app.tools.volume.panes import MISSING
-from app.tools.volume.presenter import ExportPresenter
 from app.tools.volume.source import Facts, Known, VolumeSource
 from app.tools.volume.viewer import A, B
+from app.widgets import ask_path
 from engine.files.folders import state_folder
+from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError
 
 if TYPE_CHECKING:
     from app.tools.volume.exports import VolumeExport
     from app.tools.volume.viewer import VolumeViewer
-    from app.window import MainWindow
 
 CUTTING = "Cutting the volume"
 OPENING = "Opening the volume …"
+EXPORTING = "An export is going on: wait, or cancel it first."
 
 
-class Looking(QObject):
+def _export(asked: ExportRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+    """In a thread of its own: cuts can be looked at meanwhile."""
+    from app.tools.volume.job import export_volume
+
+    return export_volume(asked, control, mailbox)
+
+
+class VolumeBrowser(QObject):
     """Reads in the tasks' thread; of cuts that a fast hand asks for, only the newest."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self.window = window
+    def __init__(self, context: AppContext) -> None:
+        super().__init__(context.window)
+        self.context = context
         self.view: VolumeViewer | None = None
-        self.exporter = ExportPresenter(self)
+        self.exporter = JobPresenter(_export, "volume export", EXPORTING, self)
         self.exports: VolumeExport | None = None
         self.sources: dict[str, VolumeSource] = {}
-        self._cuts, self._fills = Newest(window.tasks), Newest(window.tasks)
+        self._cuts, self._fills = Newest(context.tasks), Newest(context.tasks)
         self._row: int | None = None  # to go to when the volume is there
 
     # -- opening ----------------------------------------------------------------------------
@@ -74,11 +83,11 @@ class Looking(QObject):
             return source, source.facts()
 
         # not as the newest of many: slices that come meanwhile would take its place
-        self.window.tasks.start(OPENING, work, partial(self._on_opened, letter), self._on_failed)
+        self.context.tasks.start(OPENING, work, partial(self._on_opened, letter), self._on_failed)
 
     def _known(self) -> Callable[[], Sequence[Known]]:
         """The open data may be those of the volume; hashing them is for the other thread."""
-        data = self.window.setup.data
+        data = self.context.setup.data
 
         def known() -> Sequence[Known]:
             if data is not None:
@@ -92,7 +101,7 @@ class Looking(QObject):
     def _on_failed(self, sentence: str, details: str) -> None:
         if self.view is not None and not self.sources:
             self.view.clear(MISSING)
-        self.window.messages.error(sentence, details)
+        self.context.messages.error(sentence, details)
 
     def _on_opened(self, letter: str, opened: tuple[VolumeSource, Facts]) -> None:
         source, facts = opened
@@ -102,7 +111,7 @@ class Looking(QObject):
             return  # closed, or another volume is being opened
         if letter == B and first is not None and facts.shape != first.shape:
             sizes = (" × ".join(map(str, one.shape)) for one in (facts, first))
-            self.window.messages.error("The volumes differ in size: {} and {}.".format(*sizes))
+            self.context.messages.error("The volumes differ in size: {} and {}.".format(*sizes))
             return
         if letter == B and first is not None:
             self.sources[B] = source
@@ -118,10 +127,10 @@ class Looking(QObject):
         from app.tools.volume.exports import VolumeExport
         from app.tools.volume.viewer import VolumeViewer
 
-        view = self.view = VolumeViewer(self.window)
+        view = self.view = VolumeViewer(self.context.window)
         view.wanted.connect(self._cut)
         view.compare_asked.connect(lambda: self._chooser("Compare with", self.compare))
-        self.exports = VolumeExport(self.exporter, self.window, view)
+        self.exports = VolumeExport(self.exporter, self.context, view)
         view.export_asked.connect(self.exports.show)
         return view
 
@@ -138,17 +147,12 @@ class Looking(QObject):
             self.view.activateWindow()
 
     def _chooser(self, title: str, act: Callable[[str], None]) -> None:
-        usual = state_folder() / "volumes"
-        folder = self.window.settings.get("folders").get("volumes", str(usual))
-        chooser = QFileDialog(self.view or self.window, title, folder)
-        chooser.setFileMode(QFileDialog.FileMode.Directory)
-        chooser.setOption(QFileDialog.Option.ShowDirsOnly)
-        chooser.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        chooser.fileSelected.connect(lambda path: act(path))
-        chooser.fileSelected.connect(
-            lambda path: self.window.settings.put("folders", "volumes", str(Path(path).parent))
-        )
-        chooser.open()
+        def chosen(path: str) -> None:
+            self.context.keep_folder("volumes", str(Path(path).parent))
+            act(path)
+
+        start = self.context.folder_for("volumes", state_folder() / "volumes")
+        ask_path(self.view or self.context.window, title, start, chosen)
 
     # -- filling ----------------------------------------------------------------------------
 

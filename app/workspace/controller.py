@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
+    QFileDialog,
     QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
+    QMessageBox,
     QPushButton,
     QVBoxLayout,
     QWidget,
 )
 
+from app.context import RUNNING, AppContext
 from app.forms.labels import on_screen
 from app.images.window_level import WindowLevel
 from app.runs.store import RunEntry
 from app.runs.table import DeleteRuns
-from app.session.files import ask_addresses
+from app.widgets import ask_first, ask_new_file, ask_path
 from app.workspace.autosave import Unfinished, adopt, forget, prune, unfinished
 from app.workspace.file import DataReference, Workspace, addresses, write_workspace
 from app.workspace.reading import read_workspace
@@ -35,45 +38,42 @@ from engine.files.presets import Preset
 from engine.spec.errors import DualscopeError
 from engine.spec.numbers import as_float
 
-if TYPE_CHECKING:
-    from app.window import MainWindow
-
 WIDEST = 1e9  # of a grey window that means anything
-RUNNING = "A run is going on: wait, finish or cancel it first."
+KINDS = "Dualscope workspaces (*.dualscope)"
 
 
 class Workspaces(QObject):
     """Reads what the window shows into a workspace, and puts a workspace back into it."""
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window)
-        self.window = window
+    def __init__(self, context: AppContext) -> None:
+        super().__init__(context.window)
+        self.context = context
         self.path: Path | None = None
         self._pending: tuple[Workspace, list[RunEntry]] | None = None
-        window.data.opened.connect(self._on_opened)
-        window.data.failed.connect(self._on_data_failed)
+        context.opened.connect(self._on_opened)
+        context.data.failed.connect(self._on_data_failed)
 
     # -- saving -----------------------------------------------------------------------------
 
     def current(self) -> Workspace:
-        window = self.window
-        data, level = window.setup.data, window.grid.link.window
+        context = self.context
+        data, level = context.setup.data, context.grid.link.window
         reference = None
         if data is not None:
-            reference = DataReference(data.text, data.options, slice=window.panes.slice)
-        runs = (saved_run(entry) for entry in window.store)
+            reference = DataReference(data.text, data.options, slice=context.panes.slice)
+        runs = (saved_run(entry) for entry in context.store)
         return Workspace(
             data=reference,
-            acquisition=window.left.acquisition().value(),
-            solver=window.left.solver.value(),
+            acquisition=context.left.acquisition().value(),
+            solver=context.left.solver.value(),
             view={"window": [level.centre, level.width, level.invert]},
             runs=tuple(run for run in runs if run is not None),
         )
 
     def save(self, path: Path) -> None:
         """Every finished run goes along; one that is running is said to be left out."""
-        window, workspace = self.window, self.current()
-        data, kept = window.setup.data, set(window.store.removed_records)
+        context, workspace = self.context, self.current()
+        data, kept = context.setup.data, set(context.store.removed_records)
 
         def work() -> list[str]:
             found = workspace
@@ -83,24 +83,42 @@ class Workspaces(QObject):
                     found = replace(workspace, data=replace(workspace.data, sha256=digest))
             return write_workspace(path, found, keep=kept)
 
-        window.tasks.start("Saving the workspace", work, partial(self._on_saved, path))
+        context.tasks.start("Saving the workspace", work, partial(self._on_saved, path))
 
     def _on_saved(self, path: Path, notes: list[str]) -> None:
         self.path = path
-        left_out = sum(entry.running for entry in self.window.store)
+        left_out = sum(entry.running for entry in self.context.store)
         words = [f"{path.name} was saved."]
         if left_out:
             words.append("The run that is going on is not in it.")
-        self.window.messages.notice(" ".join([*words, *notes]))
+        self.context.messages.notice(" ".join([*words, *notes]))
+
+    def ask_save(self) -> None:
+        known = str(self.path) if self.path is not None else "study.dualscope"
+        context, chosen = self.context, self._chosen(self.save)
+        start = context.folder_for("workspace")
+        ask_new_file(context.window, "Save the workspace", start, KINDS, known, chosen)
+
+    def ask_open(self) -> None:
+        context, chosen = self.context, self._chosen(self.open)
+        start, file = context.folder_for("workspace"), QFileDialog.FileMode.ExistingFile
+        ask_path(context.window, "Open a workspace", start, chosen, file, KINDS)
+
+    def _chosen(self, act: Callable[[Path], None]) -> Callable[[str], None]:
+        def chosen(path: str) -> None:
+            self.context.keep_folder("workspace", str(Path(path).parent))
+            act(Path(path))
+
+        return chosen
 
     # -- opening ----------------------------------------------------------------------------
 
     def open(self, path: Path) -> None:
-        if self.window.runs.busy:
-            self.window.messages.notice(RUNNING)
+        if self.context.runs.busy:
+            self.context.messages.notice(RUNNING)
             return
 
-        self.window.tasks.start(
+        self.context.tasks.start(
             "Reading the workspace", partial(read_workspace, path), partial(self._on_known, path)
         )
 
@@ -108,7 +126,7 @@ class Workspaces(QObject):
         """Nothing that the file names has been touched yet."""
         restore = partial(self._restore, path, workspace)
         if named := addresses(workspace):
-            ask_addresses(named, restore, self.window)
+            ask_addresses(named, restore, self.context.window)
         else:
             restore()
 
@@ -116,7 +134,7 @@ class Workspaces(QObject):
         def work() -> tuple[Workspace, list[RunEntry]]:
             return workspace, restore_runs(path, workspace=workspace)
 
-        self.window.tasks.start("Opening the workspace", work, partial(self._on_read, path))
+        self.context.tasks.start("Opening the workspace", work, partial(self._on_read, path))
 
     def _on_read(self, path: Path, answer: tuple[Workspace, list[RunEntry]]) -> None:
         self.path, self._pending = path, answer
@@ -125,7 +143,7 @@ class Workspaces(QObject):
             self._put_runs(answer[1])
             self._pending = None
         else:
-            self.window.data.open(data.text, data.options)
+            self.context.data.open(data.text, data.options)
 
     @Slot(object)
     def _on_opened(self, data: Any) -> None:
@@ -134,13 +152,13 @@ class Workspaces(QObject):
         (workspace, entries), self._pending = self._pending, None
         assert workspace.data is not None
         self._put_runs(entries)
-        window = self.window
-        window.grid.link.set_slice(workspace.data.slice)
+        context = self.context
+        context.grid.link.set_slice(workspace.data.slice)
         self._put_settings(workspace, data.modality)
         self._put_view(workspace.view, data.modality)
         newest = next((entry for entry in reversed(entries) if entry.images is not None), None)
         if newest is not None:
-            window.show_run(newest.run_id)
+            context.show_run(newest.run_id)
 
     @Slot(str, str)
     def _on_data_failed(self, sentence: str, details: str) -> None:
@@ -151,15 +169,15 @@ class Workspaces(QObject):
 
     def _put_runs(self, entries: list[RunEntry]) -> None:
         """In place of the present ones, which Undo brings back."""
-        window = self.window
-        present = [entry.run_id for entry in window.store if not entry.running]
+        context = self.context
+        present = [entry.run_id for entry in context.store if not entry.running]
         if present:
-            window.undo.stack.push(DeleteRuns(window.store, present))
+            context.undo.stack.push(DeleteRuns(context.store, present))
         for entry in entries:
-            window.store.add(entry)
+            context.store.add(entry)
 
     def _put_settings(self, workspace: Workspace, modality: str) -> None:
-        left = self.window.left
+        left = self.context.left
         solver, model = workspace.solver, left.solver.model
         try:
             method = model.method(str(solver.get("solver")))
@@ -171,9 +189,8 @@ class Workspaces(QObject):
             panel.form.cls.from_dict(workspace.acquisition)
             panel.set_values(workspace.acquisition)
         except (DualscopeError, TypeError, ValueError) as error:
-            self.window.messages.error(
-                f"Some settings of the workspace cannot be used: {on_screen(error)}"
-            )
+            said = f"Some settings of the workspace cannot be used: {on_screen(error)}"
+            self.context.messages.error(said)
         for name, kind in (("prior", str), ("seed", int), ("device", str)):
             if isinstance(solver.get(name), kind):
                 left.solver.history.set(name, solver[name])
@@ -184,7 +201,7 @@ class Workspaces(QObject):
             centre, width = as_float(level[0]), as_float(level[1])
             if abs(centre) < WIDEST and 0 < width < WIDEST:
                 window = WindowLevel(centre, width, bool(level[2]))
-                self.window.grid.link.window_model.restore(modality, window)
+                self.context.grid.link.window_model.restore(modality, window)
 
     # -- runs that were cut short -----------------------------------------------------------
 
@@ -195,15 +212,15 @@ class Workspaces(QObject):
             prune(root)
             return unfinished(root)
 
-        self.window.tasks.start("Looking for unfinished runs", work, self._on_unfinished)
+        self.context.tasks.start("Looking for unfinished runs", work, self._on_unfinished)
 
     def _on_unfinished(self, runs: list[Unfinished]) -> None:
         if not runs:
             return
-        dialog = UnfinishedDialog(runs, self.window)
+        dialog = UnfinishedDialog(runs, self.context.window)
         dialog.resume_asked.connect(self.resume)
         dialog.forget_asked.connect(
-            lambda run: self.window.tasks.start(
+            lambda run: self.context.tasks.start(
                 "Deleting", partial(forget, run.record_path), lambda _: None
             )
         )
@@ -212,20 +229,20 @@ class Workspaces(QObject):
     @Slot(object)
     def resume(self, run: Unfinished) -> None:
         """Open the data of the run and let it go on in this session."""
-        window = self.window
-        if window.runs.busy or window.left.solver.occupied:
-            window.messages.notice(window.left.solver.occupied or RUNNING)
+        context = self.context
+        if context.runs.busy or context.left.solver.occupied:
+            context.messages.notice(context.left.solver.occupied or RUNNING)
             return
         record = run.record_path
-        if window.autosave is not None:
+        if context.autosave is not None:
             try:
-                record = adopt(record, window.autosave)
+                record = adopt(record, context.autosave)
             except DualscopeError as error:
-                window.messages.error(on_screen(error))
+                context.messages.error(on_screen(error))
                 return
         job = run.job
-        window.data.open(str(job["input"]), job.get("options") or {})
-        window.show_run(window.runs.resume_record(record, job))
+        context.data.open(str(job["input"]), job.get("options") or {})
+        context.show_run(context.runs.resume_record(record, job))
 
 
 INTRO = (
@@ -296,3 +313,23 @@ class UnfinishedDialog(QDialog):
             self.forget_asked.emit(run)
         if not self.list.count():
             self.accept()
+
+
+def ask_addresses(named: Sequence[str], go_on: Callable[[], None], parent: QWidget) -> QMessageBox:
+    """``go_on`` is called when the person agrees; No, the default, opens nothing."""
+    more = [f"and {len(named) - SHOWN} more"] if len(named) > SHOWN else []
+    lines = [text[:200] for text in named[:SHOWN]]
+    advice = "\n".join([ADVICE, "", *lines, *more])
+    return ask_first("Open the workspace", QUESTION, advice, go_on, parent)
+
+
+SHOWN = 5
+
+
+QUESTION = "This workspace names data on another computer."
+
+
+ADVICE = (
+    "Opening them connects to that computer and may log in with your name and password. "
+    "Go on only if you know it:"
+)

@@ -5,47 +5,49 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QModelIndex, QObject, QUrl, Slot
+from PySide6.QtCore import QModelIndex, QUrl, Slot
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QWidget
 
-from app.background import BatchPresenter, Ended, Table
-from app.runs.mailbox import Mailbox
-from app.tools.folder.model import FolderAsk, FolderTable, Now
-from app.tools.folder.panel import FolderPanel
+from app.background import Ended, JobPresenter, JobRequest, Mailbox, Table
+from app.context import AppContext
+from app.tools.folder.panel import CurrentSettings, FolderPanel
 from app.tools.page import Page
 from app.tools.table_window import TableWindow
 from engine.spec.control import RunControl
-
-if TYPE_CHECKING:
-    from app.window import MainWindow
 
 log = logging.getLogger("app")
 
 AS_SET = "As set in the window"
 
 
+def _folder(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+    from app.tools.folder.job import run_folder
+
+    return run_folder(asked.request, control, mailbox)
+
+
 class Folders(Page):
     """A folder worked through with one preset."""
 
     COMPUTING = "A folder is being worked through: wait, or stop it in Tools > Folder of inputs."
+    GOING_ON = "A folder is being worked through: wait, or stop it first."
     THING = "folder"
 
     view: FolderWindow | None
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window, FolderPresenter())
+    def __init__(self, context: AppContext) -> None:
+        super().__init__(context, _folder)
 
-    def now(self) -> Now | None:
+    def now(self) -> CurrentSettings | None:
         """What the main window would run with; None while the methods are loading."""
-        solver = self.window.left.solver
+        solver = self.context.left.solver
         if solver.model.choices is None:
             return None
         preset = dataclasses.replace(solver.model.current_preset(), name=AS_SET)
         asked = solver.value()
-        return Now(preset, {name: asked[name] for name in ("prior", "seed", "device")})
+        return CurrentSettings(preset, {name: asked[name] for name in ("prior", "seed", "device")})
 
     def show(self) -> None:
         super().show()
@@ -53,37 +55,22 @@ class Folders(Page):
             self.view.panel.refresh()  # presets may have been saved meanwhile
 
     def make_view(self) -> FolderWindow:
-
-        window = self.window
-        view = FolderWindow(self.presenter, self.now, window)
-        kept = window.settings.get("folders")
+        view = FolderWindow(self.presenter, self.now, self.context.window)
+        kept = self.context.settings.get("folders")
         view.panel.inputs.setText(kept.get("inputs", ""))
         view.panel.folder.setText(kept.get("results", ""))
         view.started.connect(self.start)
-        window.ready.connect(view.panel.changed)
+        self.context.ready.connect(view.panel.changed)
         return view
 
     @Slot(object)
-    def start(self, asked: FolderAsk) -> None:
+    def start(self, asked: JobRequest) -> None:
         if self.presenter.reason(asked):
             return
-        self.window.settings.put("folders", "inputs", asked.inputs)
-        self.window.settings.put("folders", "results", asked.folder)
+        self.context.keep_folder("inputs", str(asked.request.folder))
+        self.context.keep_folder("results", asked.folder)
         self.presenter.start(asked)
         log.info("A folder of inputs started.")
-
-
-def _folder(request: Any, control: RunControl, mailbox: Mailbox) -> Ended:
-    from app.tools.folder.work import run_folder
-
-    return run_folder(request, control, mailbox)
-
-
-class FolderPresenter(BatchPresenter):
-    GOING_ON = "A folder is being worked through: wait, or stop it first."
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(_folder, "folder", parent)
 
 
 class FolderWindow(TableWindow):
@@ -103,8 +90,8 @@ class FolderWindow(TableWindow):
 
     def __init__(
         self,
-        presenter: BatchPresenter,
-        now: Callable[[], Now | None],
+        presenter: JobPresenter,
+        now: Callable[[], CurrentSettings | None],
         parent: QWidget | None = None,
     ) -> None:
         self._now = now
@@ -127,7 +114,7 @@ class FolderWindow(TableWindow):
     @Slot(QModelIndex)
     def _on_activated(self, index: QModelIndex) -> None:
         table = self.model.table
-        if isinstance(table, FolderTable) and table.folders[index.row()]:
+        if table.folders and table.folders[index.row()]:
             QDesktopServices.openUrl(QUrl.fromLocalFile(table.folders[index.row()]))
         else:
             self._say("This input has no results to show.")

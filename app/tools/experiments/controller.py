@@ -5,63 +5,52 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from PySide6.QtCore import QObject, QRectF, QSize, QStandardPaths, Qt, QUrl, Slot
+from PySide6.QtCore import QRectF, QSize, QStandardPaths, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
 
-from app.background import BatchPresenter, Ended
-from app.runs.mailbox import Mailbox
-from app.section import plain_tip, scrolled
-from app.tools.experiments.model import BatchRequest, Inputs, Offers, load_offers
-from app.tools.experiments.panel import RequestPanel
+from app.background import Ended, JobRequest, Mailbox
+from app.context import AppContext
+from app.tools.experiments.panel import Inputs, Offers, RequestPanel, load_offers
 from app.tools.page import Page
 from app.tools.table_window import TableWindow
+from app.widgets import plain_tip, scrolled
 from engine.spec.control import RunControl
-
-if TYPE_CHECKING:
-    from app.window import MainWindow
 
 log = logging.getLogger("app")
 
 
-def _experiment(request: Any, control: RunControl, mailbox: Mailbox) -> Ended:
-    from app.tools.experiments.work import run_experiment
+def _experiment(asked: JobRequest, control: RunControl, mailbox: Mailbox) -> Ended:
+    from app.tools.experiments.job import run_experiment
 
-    return run_experiment(request, control, mailbox)
-
-
-class ExperimentPresenter(BatchPresenter):
-    GOING_ON = "An experiment is going on: wait, or cancel it first."
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(_experiment, "experiment", parent)
+    return run_experiment(asked, control, mailbox)
 
 
 class Experiments(Page):
     """The experiments of the paper."""
 
     COMPUTING = "An experiment is going on: wait for it, or cancel it in Tools > Experiments."
+    GOING_ON = "An experiment is going on: wait, or cancel it first."
     THING = "experiment"
 
     view: ExperimentsWindow | None
 
-    def __init__(self, window: MainWindow) -> None:
-        super().__init__(window, ExperimentPresenter())
+    def __init__(self, context: AppContext) -> None:
+        super().__init__(context, _experiment)
 
     def make_view(self) -> ExperimentsWindow:
-
-        window = self.window
-        view = ExperimentsWindow(self.presenter, window)
+        context = self.context
+        view = ExperimentsWindow(self.presenter, context.window)
         documents = QStandardPaths.StandardLocation.DocumentsLocation
         usual = Path(QStandardPaths.writableLocation(documents)) / "experiments"
-        view.panel.folder.setText(window.settings.get("folders").get("experiments", str(usual)))
+        view.panel.folder.setText(context.folder_for("experiments", usual))
         view.started.connect(self.start)
-        window.data.opened.connect(self._on_opened)
-        self._offer_open(view, window.setup.data)
-        window.tasks.start("Loading the experiments …", load_offers, self._on_offers)
+        context.data.opened.connect(self._on_opened)
+        self._offer_open(view, context.setup.data)
+        context.tasks.start("Loading the experiments …", load_offers, self._on_offers)
         return view
 
     def _on_offers(self, offers: Offers) -> None:
@@ -69,12 +58,12 @@ class Experiments(Page):
             self.view.panel.set_offers(offers)
 
     @Slot(object)
-    def start(self, request: BatchRequest) -> None:
-        if self.presenter.reason(request):
+    def start(self, asked: JobRequest) -> None:
+        if self.presenter.reason(asked):
             return
-        self.window.settings.put("folders", "experiments", request.folder)
-        self.presenter.start(request)
-        log.info("Experiment %s started.", request.experiment)
+        self.context.keep_folder("experiments", asked.folder)
+        self.presenter.start(asked)
+        log.info("Experiment %s started.", asked.request.experiment.name)
 
     @Slot(object)
     def _on_opened(self, data: Any) -> None:

@@ -5,24 +5,32 @@ Import it in the worker's thread only: the engine, and torch with it, comes alon
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Final
 
-from app.background import STEP, TABLE, Ended, Step
+from app.background import STEP, TABLE, Ended, Mailbox, Step, Table
 from app.forms.labels import on_screen
-from app.runs.mailbox import Mailbox
-from app.tools.folder.model import OWN_LABELS, SIGNS, STATUS_COLUMN, FolderAsk, FolderTable
 from engine.spec.control import RunControl
-from engine.spec.job import Job
-from engine.workflows.folder.request import SETTLE_SECONDS, FolderRequest
+from engine.workflows.folder.request import FolderRequest
 from engine.workflows.folder.runner import FolderRunner
 from engine.workflows.folder.table import DONE, FAILED, HEADINGS, LEFT_OUT, WORDED, Row, cells
 
 WATCHING = "Watching the folder …"
+# Words and a sign for each state of an input, so that neither colour nor sign stands alone.
+SIGNS: Final = {
+    "waiting": "◌",
+    "running": "▶",
+    "done": "✔",
+    "failed": "✖",
+    "stopped": "■",
+    "left out": "–",
+}
+STATUS_COLUMN: Final = 1
+OWN_LABELS: Final = {"unit": "Arrays in"}  # of settings that have another field elsewhere
 
 
-def run_folder(asked: FolderAsk, control: RunControl, mailbox: Mailbox) -> Ended:
+def run_folder(asked: FolderRequest, control: RunControl, mailbox: Mailbox) -> Ended:
     """As ``dualscope batch`` does it: what an earlier start has done is kept."""
-    runner = FolderRunner(_request(asked), control)
+    runner = FolderRunner(asked, control)
 
     def progress(row: Row, share: float) -> None:
         fraction, seconds = runner.pace(share)
@@ -44,14 +52,14 @@ def run_folder(asked: FolderAsk, control: RunControl, mailbox: Mailbox) -> Ended
     return Ended("cancelled" if ended else "done", runner.asked.results, sentence=words)
 
 
-def table_of(runner: FolderRunner) -> FolderTable:
+def table_of(runner: FolderRunner) -> Table:
     results, rows = runner.asked.results, []
     for row in runner.rows:
         line = list(cells(row))
         line[STATUS_COLUMN] = f"{SIGNS[row.status]} {row.status}"
         line[-1] = on_screen(row.error, OWN_LABELS)
         rows.append(tuple(line))
-    return FolderTable(
+    return Table(
         tuple(HEADINGS.values()),
         tuple(rows),
         frozenset(number for number, key in enumerate(HEADINGS) if key in WORDED),
@@ -63,16 +71,3 @@ def summary(rows: list[Row]) -> str:
     counts = {state: sum(row.status == state for row in rows) for state in (DONE, FAILED, LEFT_OUT)}
     words = [f"{count} {state}" for state, count in counts.items() if count]
     return f"Done: {', '.join(words) or 'there was nothing to do'}."
-
-
-def _request(asked: FolderAsk) -> FolderRequest:
-    return FolderRequest(
-        Path(asked.inputs).absolute(),
-        Path(asked.folder).absolute(),
-        Job(input="", **asked.job),
-        (asked.preset,) if asked.preset else (),
-        asked.formats,
-        watch=asked.watch,
-        settle_seconds=SETTLE_SECONDS,
-        retry_failed=asked.retry_failed,
-    )
