@@ -7,8 +7,10 @@ import ctypes
 import gc
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 # of glibc's mallopt
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
@@ -48,6 +50,8 @@ class PeakMemory:
     def __enter__(self) -> PeakMemory:
         gc.collect()
         if self.device.type == "cuda":
+            import torch  # the command line keeps memory before it knows whether it needs torch
+
             torch.cuda.reset_peak_memory_stats(self.device)
             self._before = torch.cuda.memory_allocated(self.device)
         elif sys.platform == "linux":
@@ -58,6 +62,8 @@ class PeakMemory:
         if self._before is None:
             return
         if self.device.type == "cuda":
+            import torch
+
             peak: int | None = torch.cuda.max_memory_allocated(self.device)
         else:
             peak = _status_bytes("VmHWM")
