@@ -1,21 +1,19 @@
-"""The ``dualscope`` command."""
+"""The ``dualscope`` command.
+
+Whatever takes time to load is imported inside `main`, where Ctrl-C is looked after.
+"""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
 import signal
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING
 
-from engine import __version__
-from engine.physics.memory import keep_freed_memory
-from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
 
 # name -> (module, one line of help); modules are imported only when their command runs
 COMMANDS = {
@@ -31,29 +29,20 @@ COMMANDS = {
     "bench": ("engine.cli.bench", "measure speed ratios side by side"),
     "doctor": ("engine.cli.doctor", "what is here, what is missing, how to get it"),
     "audit": ("engine.cli.audit", "check versions, known holes and licences, offline"),
+    "completion": ("engine.cli.completion", "print what completes words in bash, zsh or fish"),
 }
 
 SEE_WHERE = "Set DUALSCOPE_TRACEBACK=1 to see where."
 DONE, FAILED, WRONG_REQUEST, CANCELLED = 0, 1, 2, 130
 
 
-class Parser(argparse.ArgumentParser):
-    """Complains in one sentence instead of a page of usage."""
-
-    add_plugins: Callable[[Sequence[str]], None] | None = None
-
-    def error(self, message: str) -> NoReturn:
-        raise RequestError(f"{message} (see {self.prog} --help)")
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Plug-ins that the arguments name bring options of their own."""
-        if self.add_plugins is not None and args is not None:
-            self.add_plugins(args)
-        return super().parse_known_args(args, namespace)
-
-
 def build_parser(names: Sequence[str]) -> argparse.ArgumentParser:
     """All commands by name; the options of those in ``names`` only, to start quickly."""
+    import importlib
+
+    from engine import __version__
+    from engine.cli.parser import Parser
+
     parser = Parser(
         prog="dualscope",
         description="Diffusion-prior reconstruction of CT and MRI. Research use only.",
@@ -68,15 +57,22 @@ def build_parser(names: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if not arguments:
-        arguments = ["gui"]
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["gui"]
+    signals = Signals()
+    signals.leave_at_once()
+    import importlib
+    import traceback
+
+    from engine.physics.memory import keep_freed_memory
+    from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
+
     keep_freed_memory()
     try:
         chosen = [arguments[0]] if arguments[0] in COMMANDS else []
         options = build_parser(chosen).parse_args(arguments)
-        with ended_like_ctrl_c():
-            return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
+        command = importlib.import_module(COMMANDS[options.command][0])
+        signals.interrupt()
+        return int(command.run(options))
     except RequestError as error:
         print(f"dualscope: {error}", file=sys.stderr)
         return WRONG_REQUEST
@@ -99,20 +95,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("DUALSCOPE_TRACEBACK"):
             traceback.print_exc()
         return FAILED
-
-
-@contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """SIGTERM tidies up as Ctrl-C does; commands that can stop more gently take both over."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    if threading.current_thread() is not threading.main_thread():  # Python's rule for signals
-        yield
-        return
-    old = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
     finally:
-        signal.signal(signal.SIGTERM, old)
+        signals.give_back()
+
+
+class Signals:
+    """What Ctrl-C and SIGTERM do; commands that can stop more gently take both over."""
+
+    def __init__(self) -> None:
+        # Python's rule for signals; and a Ctrl-C that somebody ignores stays ignored.
+        main_thread = threading.current_thread() is threading.main_thread()
+        ours = main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self.taken = (signal.SIGINT, signal.SIGTERM) if ours else ()
+        self.old = {number: signal.getsignal(number) for number in self.taken}
+
+    def leave_at_once(self) -> None:
+        """While the program loads nothing has begun that would have to be tidied up."""
+
+        def leave(number: int, frame: object) -> None:
+            os.write(2, b"dualscope: cancelled.\n")
+            os._exit(CANCELLED)
+
+        for number in self.taken:
+            signal.signal(number, leave)
+
+    def interrupt(self) -> None:
+        """SIGTERM tidies up as Ctrl-C does."""
+
+        def interrupt(number: int, frame: object) -> None:
+            raise KeyboardInterrupt
+
+        for number in self.taken:
+            signal.signal(number, interrupt)
+
+    def give_back(self) -> None:
+        for number, handler in self.old.items():
+            signal.signal(number, handler)

@@ -8,7 +8,16 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from engine.cli.options import PRESET_NAMES, add_job_options, job_from, progress_bar, unused_options
+from engine.cli.options import (
+    PRESET_NAMES,
+    SHOWN,
+    add_job_options,
+    job_from,
+    progress_bar,
+    solver_help,
+    unused_options,
+)
+from engine.cli.parser import Parser
 from engine.cli.reconstruct import cancel_on_signals
 from engine.export.outputs import parse_window
 from engine.files.presets import Preset
@@ -35,7 +44,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_job_options(parser)
     parser.add_argument("-o", "--output", metavar="RESULTS", help="The folder for the results.")
-    parser.add_argument("--solver", metavar="NAME", help="Default: the preset's, or dc-pnpdp.")
+    parser.add_argument(
+        "--solver", metavar="NAME", help=f"{solver_help()} Default: the preset's, or dc-pnpdp."
+    )
     parser.add_argument(
         "--formats",
         metavar="A,B",
@@ -55,6 +66,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--retry-failed", action="store_true", help="Try again what has failed before."
     )
     parser.add_argument("--quiet", action="store_true", help="No progress, no summary.")
+    if isinstance(parser, Parser):
+        parser.show(
+            "FOLDER -o RESULTS [options]",
+            {
+                "input and output": ("--unit", "--output", "--formats", "--deidentify"),
+                "going on": ("--watch", "--retry-failed"),
+                **SHOWN,
+                "method": ("--solver", *SHOWN["method"]),
+            },
+            (
+                "inputs -o results --solver diffpir",
+                "inputs -o results --watch --preset matched-50 --formats nii.gz,png",
+            ),
+        )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,7 +8,15 @@ import dataclasses
 
 from rich.console import Console
 
-from engine.cli.options import add_job_options, follow, job_from, unused_options
+from engine.cli.options import (
+    SHOWN,
+    SHOWN_INPUT,
+    add_job_options,
+    follow,
+    job_from,
+    unused_options,
+)
+from engine.cli.parser import Parser
 from engine.cli.reconstruct import cancel_on_signals, print_warnings
 from engine.export import check_outputs
 from engine.export.comparison import table, write
@@ -26,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--solvers",
         default="",
         metavar="A,B,C",
-        help="Solvers, each with its own changes if wanted: "
+        help="Solvers, each with its own changes if wanted, such as "
         "dc-pnpdp,diffpir,dc-pnpdp:dual=off:injection=none.",
     )
     parser.add_argument(
@@ -40,6 +48,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
     parser.add_argument("--window", metavar="C/W", help="Window of the figure, centre/width.")
     parser.add_argument("--quiet", action="store_true", help="No progress bars.")
+    if isinstance(parser, Parser):
+        parser.show(
+            "INPUT --solvers A,B,C [-o OUT ...] [options]",
+            {
+                "input and output": ("input", *SHOWN_INPUT, "--output", "--overwrite"),
+                **SHOWN,
+                "method": ("--solvers", *SHOWN["method"]),
+            },
+            (
+                "demo:ct --solvers fbp,diffpir,dc-pnpdp -o figure.png",
+                "demo:mri --acceleration 6 --solvers dc-pnpdp,dc-pnpdp:dual=off -o report.html",
+            ),
+        )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -99,8 +99,23 @@ def solver_settings_classes() -> list[type[Settings]]:
     return [solver.settings_class for solver in SOLVERS.values()]
 
 
+# the options that people use, by heading; each command adds its own
+SHOWN_INPUT = ("--slice", "--kind", "--unit", "--pixel-mm")
+SHOWN = {
+    "CT": ("--views", "--angular-range", "--photons"),
+    "MRI": ("--acceleration", "--mask"),
+    "method": ("--prior", "--preset", "--nfe", "--rho", "--cg-iterations", "--seed", "--device"),
+}
+
+
+def solver_help() -> str:
+    return f"One of {', '.join(SOLVERS)}."
+
+
 def add_job_options(parser: argparse.ArgumentParser) -> None:
     """Everything that `reconstruct` and `compare` share."""
+    solvers = " ".join(f"{one.name}: {one.help}" for one in SOLVERS.values())
+    parser.epilog = f"{parser.epilog or ''} Solvers: {solvers}".strip()
     what = parser.add_argument_group("input")
     what.add_argument(
         "input",
@@ -108,7 +123,9 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         metavar="INPUT",
         help="A file, a folder, demo:ct, demo:mri or demo:ct-volume.",
     )
-    what.add_argument("--slice", metavar="N|A:B[:S]", dest="slices", help="Default: all.")
+    what.add_argument(
+        "--slice", metavar="N|A:B[:S]", dest="slices", help="Slices to take. Default: all."
+    )
     add_settings(parser, "what the input does not say", InputOptions)
     add_settings(parser, "CT acquisition", CTAcquisition)
     add_settings(parser, "MRI acquisition", MRIAcquisition, leave_out=SHARED)
@@ -119,7 +136,9 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         "--preset", metavar="|".join(PRESET_NAMES), help="Settings of the paper, or a budget."
     )
     how.add_argument("--seed", metavar="N", help="Random seed. Default: 0.")
-    how.add_argument("--prior", metavar="NAME", help="Default: the best for the input.")
+    how.add_argument(
+        "--prior", metavar="NAME", help="The denoiser. Default: the best for the input."
+    )
     how.add_argument(
         "--deidentify",
         action="store_true",
@@ -130,7 +149,7 @@ def add_job_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="Run data that a check (see dualscope inspect) calls unfit for a run.",
     )
-    how.add_argument("--device", metavar="|".join(DEVICES), help="Default: auto.")
+    how.add_argument("--device", metavar="|".join(DEVICES), help="Where to compute. Default: auto.")
     add_precision(how)
     # the command line's own parser asks it before it reads the arguments
     parser.add_plugins = partial(add_plugin_settings, parser)  # type: ignore[attr-defined]

@@ -11,7 +11,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.cli.options import add_job_options, follow, job_from, one_of, unused_options
+from engine.cli.options import (
+    SHOWN,
+    SHOWN_INPUT,
+    add_job_options,
+    follow,
+    job_from,
+    one_of,
+    solver_help,
+    unused_options,
+)
+from engine.cli.parser import Parser
 from engine.cli.volume import add_volume_options, check_volume_options, run_volume, volume_folder
 from engine.data.dataset import Dataset
 from engine.export import Result, check_outputs, write_outputs
@@ -41,7 +51,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="Results by suffix: .dcm, .nii.gz, .png, .16.png, .tif, .npy, .h5 (with the whole "
         "record); a name without suffix is a folder for a DICOM series.",
     )
-    parser.add_argument("--solver", default="dc-pnpdp", metavar="NAME", help="Default: dc-pnpdp.")
+    parser.add_argument(
+        "--solver",
+        default="dc-pnpdp",
+        metavar="NAME",
+        help=f"{solver_help()} Default: dc-pnpdp.",
+    )
     parser.add_argument("--record", metavar="RUN.json", help="Keep a record, to resume from.")
     parser.add_argument("--resume", metavar="RUN.json", help="Continue an interrupted run.")
     parser.add_argument("--overwrite", action="store_true", help="Replace existing files.")
@@ -59,6 +74,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="Lose at most this much work when killed. Default: 1.",
     )
     parser.add_argument("--quiet", action="store_true", help="No progress bar, no summary.")
+    if isinstance(parser, Parser):
+        parser.show(
+            "INPUT -o OUT [OUT ...] [options]",
+            {
+                "input and output": (
+                    "input",
+                    *SHOWN_INPUT,
+                    "--output",
+                    "--overwrite",
+                    "--record",
+                    "--resume",
+                ),
+                **SHOWN,
+                "method": ("--solver", *SHOWN["method"]),
+            },
+            (
+                "demo:ct --views 20 -o image.png",
+                "scan.npy --kind sinogram --record run.json -o image.nii.gz",
+                "brain.h5 --acceleration 6 --solver dds --slice 10 -o image.dcm",
+            ),
+        )
 
 
 def run(options: argparse.Namespace) -> int:
