@@ -107,7 +107,9 @@ class Files(QObject):
         if pane is None:
             self.window.messages.notice(NO_IMAGE)
             return
-        dialog = self._chooser("Save the picture", "picture", "PNG pictures (*.png)", "png")
+        dialog = self._chooser(
+            "Save the picture", "picture", "PNG pictures (*.png);;DICOM captures (*.dcm)", "png"
+        )
         dialog.selectFile("dualscope.png")
         dialog.fileSelected.connect(
             lambda path: save_pane(pane, Path(path), self.window.tasks, self._on_saved)
