@@ -1,12 +1,13 @@
 """What is on the screen, to the clipboard or to a picture file.
 
-A pane is copied as it is painted: a patient's name that is masked there stays masked.
+A pane's picture carries its marks; a patient's name that is masked there stays masked.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 from PySide6.QtCore import QAbstractItemModel, QBuffer, QIODevice, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
@@ -21,7 +22,7 @@ def copy_image(image: QImage) -> None:
 
 
 def copy_pane(pane: ImagePane) -> None:
-    copy_image(pane.snapshot())
+    copy_image(pane.picture())
 
 
 def copy_widget(widget: QWidget) -> None:
@@ -62,9 +63,18 @@ def png_bytes(image: QImage) -> bytes:
 def save_picture(
     image: QImage, path: Path, tasks: Tasks, done: Done, failed: Failed | None = None
 ) -> None:
-    """Write a PNG off the GUI thread, beside and then renamed; ``done`` gets the path."""
+    """Write a PNG, or a DICOM capture where the name says so, off the GUI thread.
+
+    It is written beside and then renamed; ``done`` gets the path.
+    """
 
     def work() -> Path:
+        if path.suffix.lower() == ".dcm":
+            from engine.export.dicom_capture import write_secondary_capture
+
+            title = f"Dualscope {image.text('Title')}".strip()
+            write_secondary_capture(path, rgb_of(image), title=title, marks=None)
+            return path
         from engine.files.atomic import write_bytes_atomic
 
         write_bytes_atomic(path, png_bytes(image))
@@ -76,4 +86,10 @@ def save_picture(
 def save_pane(
     pane: ImagePane, path: Path, tasks: Tasks, done: Done, failed: Failed | None = None
 ) -> None:
-    save_picture(pane.snapshot(), path, tasks, done, failed)
+    save_picture(pane.picture(), path, tasks, done, failed)
+
+
+def rgb_of(image: QImage) -> np.ndarray:
+    image = image.convertToFormat(QImage.Format.Format_RGB888)
+    lines = np.frombuffer(image.constBits(), np.uint8).reshape(image.height(), -1)
+    return lines[:, : 3 * image.width()].reshape(image.height(), image.width(), 3).copy()

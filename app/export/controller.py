@@ -110,7 +110,8 @@ class ExportController(QObject):
             self.context.keep_folder("picture", str(Path(path).parent))
             save_pane(pane, Path(path), self.context.tasks, self._on_saved)
 
-        start, kinds = self.context.folder_for("picture"), "PNG pictures (*.png)"
+        kinds = "PNG pictures (*.png);;DICOM captures (*.dcm)"
+        start = self.context.folder_for("picture")
         window = self.context.window
         ask_new_file(window, "Save the picture", start, kinds, "dualscope.png", chosen)
 

@@ -37,7 +37,8 @@ class RunExport:
     """One run and where it goes.
 
     ``job`` knows where the run's files are now, if the record does not; ``slice`` is the one
-    slice wanted (its number in the input), None for all of the run.
+    slice wanted (its number in the input), None for all of the run; ``number`` is the run's in
+    the window.
     """
 
     record_path: Path
@@ -45,6 +46,7 @@ class RunExport:
     label: str = ""
     job: dict[str, Any] | None = None
     slice: int | None = None
+    number: int | None = None
 
 
 def export_run(
@@ -178,7 +180,8 @@ def _result(
         index = problem.slices.index(run.slice)
         problem, image = only(problem, index), image[index : index + 1]
     hidden = deidentify or bool(record.job.get("deidentify"))
-    return Result(problem, image, record, dataset, window, deidentify=hidden)
+    about = (record, dataset, window)
+    return Result(problem, image, *about, deidentify=hidden, run_number=run.number)
 
 
 def _steps(run: RunExport, result: Result) -> list[tuple[Path, int | None]]:

@@ -92,7 +92,8 @@ def make_plan(shown: Shown, choices: Choices) -> Plan:
         outputs = [output_of(BY_KEY[key], folder, name, len(numbers)) for key in keys]
         files += [path for output in outputs for path in files_of(output, numbers)]
         one = numbers[0] if len(numbers) < len(entry.slices) else None
-        exports.append(RunExport(_record(entry), tuple(outputs), entry.name, entry.job, one))
+        about = (_record(entry), tuple(outputs), entry.name, entry.job, one)
+        exports.append(RunExport(*about, number=entry.number))
     return Plan(tuple(exports), tuple(files))
 
 

@@ -14,9 +14,10 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.images import text
 from app.images.display import LinkedView
 from app.images.orientation import edge_letters
-from app.images.overlay import ColourBar, OverlayText
+from app.images.overlay import ColourBar, OverlayText, ScaleBar
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, tabular
 from app.widgets import plain_tip
+from engine.spec.marks import CORNERS, RESEARCH
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
@@ -136,16 +137,43 @@ class Annotations:
         modality: str,
         bottom_left: tuple[str, ...],
         bar: ColourBar | None,
+        scale: ScaleBar | None,
     ) -> OverlayText:
         state = link.state
-        masked = (text.MASKED,) if self.patient else ()
         return OverlayText(
-            top_left=masked if self.patient_masked else self.patient,
+            top_left=self.shown_patient(),
+            scale=scale,
             top_right=(*self.run_lines, "RESEARCH") if self.run_lines else (),
             bottom_left=bottom_left,
             bottom_right=self._bottom_right(link, modality),
             letters=edge_letters(self.placement, state.orientation),
             bar=bar,
+        )
+
+    def shown_patient(self) -> tuple[str, ...]:
+        masked = (text.MASKED,) if self.patient else ()
+        return masked if self.patient_masked else self.patient
+
+    def on_picture(
+        self,
+        link: LinkedView,
+        name: str,
+        window: str,
+        bar: ColourBar | None,
+        scale: ScaleBar | None,
+    ) -> OverlayText:
+        """What a picture that leaves the program says of itself; the corner can be chosen."""
+        told = [line for line in self.run_lines if line not in name]
+        lines = tuple(filter(None, (RESEARCH, name, ", ".join(told), window)))
+        corners = {corner: lines if corner == link.mark_corner else () for corner in CORNERS}
+        return OverlayText(
+            top_left=(*self.shown_patient(), *corners["top left"]),
+            top_right=corners["top right"],
+            bottom_left=corners["bottom left"],
+            bottom_right=corners["bottom right"],
+            letters=edge_letters(self.placement, link.state.orientation),
+            bar=bar,
+            scale=scale,
         )
 
     def _bottom_right(self, link: LinkedView, modality: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from PySide6.QtGui import QTransform
 
 from app.images.measure import Measurements
 from app.images.window_level import DEFAULT_CT, PRESETS, Preset, WindowLevel, WindowModel
+from engine.spec.marks import CORNERS
 
 __all__ = [
     "DEFAULT_CT",
@@ -136,6 +137,7 @@ class LinkedView(QObject):
         self.smooth = True  # between pixels; else each is a sharp square
         self.reading_step = 1  # towards the next InstanceNumber; slices are kept by their place
         self.spacing_known = True  # else a mm stands for a pixel, and none is written
+        self.mark_corner = CORNERS[0]  # of saved pictures
         self._fields: dict[int, tuple[float, float]] = {}
 
     @property

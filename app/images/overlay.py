@@ -24,8 +24,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from app.images.orientation import NO_LETTERS, EdgeLetters
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, tabular
+from engine.spec.marks import NO_LETTERS, EdgeLetters, round_length
 
 _TEXT: Final = QColor("#e8e8e8")
 _EDGE: Final = QColor(0, 0, 0, 200)
@@ -46,6 +46,18 @@ class ColourBar:
 
 
 @dataclass(frozen=True)
+class ScaleBar:
+    pixels: float
+    words: str
+
+
+def scale_bar(pixels_per_mm: float, width: float) -> ScaleBar:
+    """Of a round length, at most a quarter of a picture's width."""
+    length = round_length(0.25 * width / pixels_per_mm)
+    return ScaleBar(length * pixels_per_mm, f"{length:g} mm")
+
+
+@dataclass(frozen=True)
 class OverlayText:
     """Lines for each corner; the rest only where there is something to say."""
 
@@ -54,6 +66,7 @@ class OverlayText:
     bottom_left: tuple[str, ...] = ()
     bottom_right: tuple[str, ...] = ()
     letters: EdgeLetters = NO_LETTERS
+    scale: ScaleBar | None = None
     middle: str = ""  # the empty state, or why there is no image
     bar: ColourBar | None = None
 
@@ -96,20 +109,32 @@ class Overlay(QWidget):
             self._pixmap.setDevicePixelRatio(ratio)
             self._pixmap.fill(Qt.GlobalColor.transparent)
             painter = QPainter(self._pixmap)
-            self._draw(painter)
+            draw_overlay(painter, self.rect(), self._text, self.font())
             painter.end()
         painter = QPainter(self)
         painter.drawPixmap(0, 0, self._pixmap)
         painter.end()
 
-    def _draw(self, painter: QPainter) -> None:
-        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
-        font = tabular(self.font())
-        font.setPixelSize(SMALLEST_TEXT_PX if self.width() < 360 else SMALLEST_TEXT_PX + 1)
+
+def draw_overlay(painter: QPainter, rect: QRect, text: OverlayText, font: QFont) -> None:
+    """On the screen; a narrow pane gets smaller letters."""
+    small = tabular(font)
+    small.setPixelSize(SMALLEST_TEXT_PX if rect.width() < 360 else SMALLEST_TEXT_PX + 1)
+    painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
+    Drawing(rect, text).draw(painter, small)
+
+
+class Drawing:
+    """The same lines, letters and bars on anything that can be painted on."""
+
+    def __init__(self, rect: QRect, text: OverlayText) -> None:
+        self.rect, self._text = rect, text
+
+    def draw(self, painter: QPainter, font: QFont) -> None:
         painter.setFont(font)
-        area = self.rect().adjusted(GRID_PX, GRID_PX - 2, -GRID_PX, -GRID_PX + 2)
+        area = self.rect.adjusted(GRID_PX, GRID_PX - 2, -GRID_PX, -GRID_PX + 2)
         text = self._text
-        if self.width() < CROWDED_PX:
+        if self.rect.width() < CROWDED_PX:
             text = replace(text, top_right=text.top_right[-1:], bottom_right=text.bottom_right[-1:])
         right, bottom = Qt.AlignmentFlag.AlignRight, Qt.AlignmentFlag.AlignBottom
         nothing = Qt.AlignmentFlag(0)
@@ -119,6 +144,8 @@ class Overlay(QWidget):
         self._corner(painter, area, text.bottom_right, text.bottom_left, bottom | right)
         bar = self._draw_bar(painter, area, text.bar) if text.bar is not None else 0
         self._draw_letters(painter, area.adjusted(bar, 0, -bar, 0), font)
+        if text.scale is not None:
+            self._draw_scale(painter, area, text.scale)
         if text.middle:
             painter.setPen(_TEXT)
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
@@ -195,6 +222,15 @@ class Overlay(QWidget):
             x = right - metrics.horizontalAdvance(word)
             self._outlined(painter, x, round(baseline), word, _TEXT)
         return _BAR_WIDTH + GRID_PX
+
+    def _draw_scale(self, painter: QPainter, area: QRect, scale: ScaleBar) -> None:
+        """Above the lines of the lower left corner."""
+        metrics = painter.fontMetrics()
+        y = area.bottom() - metrics.height() * len(self._text.bottom_left) - GRID_PX
+        bar = QRectF(area.left() + 1, y, scale.pixels, 2)
+        for colour, rect in ((_EDGE, bar.adjusted(-1, -1, 1, 1)), (_TEXT, bar)):
+            painter.fillRect(rect, colour)
+        self._outlined(painter, area.left(), round(y - 4), scale.words, _TEXT)
 
     def _outlined(self, painter: QPainter, x: int, y: int, word: str, colour: QColor) -> None:
         """Light text with a dark edge: readable on bone as on air."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
@@ -15,14 +16,26 @@ from app.images import colours, text
 from app.images.caption import Annotations, Caption, TitleLine
 from app.images.display import LinkedView
 from app.images.keys import KeyActions
-from app.images.overlay import ColourBar, Overlay, OverlayText
+from app.images.overlay import (
+    CROWDED_PX,
+    ColourBar,
+    Drawing,
+    Overlay,
+    OverlayText,
+    ScaleBar,
+    scale_bar,
+)
 from app.images.view import PaneView
 from app.images.window_level import WindowLevel, WindowModel
-from app.theme import RunStyle
+from app.theme import SMALLEST_TEXT_PX, RunStyle, tabular
+from engine.spec.marks import RESEARCH
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
     from engine.metrics.roi import RoiStatistics
+
+
+LEGIBLE_PX: Final = 480  # a narrower picture is enlarged: its marks must be read
 
 
 class ImagePane(QWidget):
@@ -231,6 +244,7 @@ class ImagePane(QWidget):
                 self.modality,
                 (self.readout(), self.window_text(), self.zoom_text()),
                 self._bar(),
+                self._scale_bar(self.view.pixels_per_mm(), self.view.pane_size[0]),
             )
         )
 
@@ -248,9 +262,47 @@ class ImagePane(QWidget):
         )
         return ColourBar(self.lookup_table(), low, high, text.unit_of(self.modality))
 
+    def _scale_bar(self, pixels_per_mm: float, width: float) -> ScaleBar | None:
+        known = self.link.spacing_known and width > CROWDED_PX
+        return scale_bar(pixels_per_mm, width) if known else None
+
     def snapshot(self) -> QImage:
-        """What the pane shows, for the clipboard: patient as masked as on the screen."""
+        """What the screen shows, no finer than it."""
         return self.view.grab().toImage()
+
+    def picture(self) -> QImage:
+        """What leaves the program: every pixel of the image that is seen, and its marks.
+
+        The patient is as masked as on the screen.
+        """
+        seen = self.view.seen()
+        if self.image is None or seen.isEmpty():
+            return self.snapshot()
+        pixel = self.view.pixels_per_mm() * min(self.view.pixel_mm)
+        fine = max(1.0, pixel) / pixel * self.devicePixelRatioF()
+        fine *= max(1, math.ceil(LEGIBLE_PX / (fine * seen.width())))
+        result = QImage(
+            max(1, round(fine * seen.width())),
+            max(1, round(fine * seen.height())),
+            QImage.Format.Format_RGB32,
+        )
+        result.fill(Qt.GlobalColor.black)
+        painter = QPainter(result)
+        painter.setRenderHints(self.view.renderHints())
+        self.view.scene().render(
+            painter, QRectF(result.rect()), seen, Qt.AspectRatioMode.IgnoreAspectRatio
+        )
+        font = tabular(self.font())
+        font.setPixelSize(max(SMALLEST_TEXT_PX + 1, min(result.width(), result.height()) // 40))
+        scale = self._scale_bar(fine * self.view.pixels_per_mm(), result.width())
+        told = self.annotations.on_picture(
+            self.link, self.name, self.window_text(), self._bar(), scale
+        )
+        Drawing(result.rect(), told).draw(painter, font)
+        painter.end()
+        for key, words in (("Comment", RESEARCH), ("Title", self.name)):
+            result.setText(key, words)
+        return result
 
     # -- Qt ---------------------------------------------------------------------------------
 
@@ -268,14 +320,10 @@ class ImagePane(QWidget):
         self.refresh_overlay()  # the zoom is counted in pixels of the screen
 
     def event(self, event: QEvent) -> bool:
-        if (
-            isinstance(event, QKeyEvent)
-            and event.type() == QEvent.Type.ShortcutOverride
-            and not event.modifiers()
-            and event.text().isdigit()
-        ):
-            event.accept()  # the window's own digits are for when no image has the focus
-            return True
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            digit = not event.modifiers() and event.text().isdigit()
+            event.setAccepted(digit)  # the window's own are for when no image has the focus
+            return digit or super().event(event)
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:

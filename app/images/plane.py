@@ -27,6 +27,8 @@ class PlanePane(ImagePane):
         self.signed, self.unit = signed, unit
         model = SymmetricWindow() if signed else WindowModel()
         super().__init__(link, model, parent)
+        if link is None:  # a residual has rays and angles, or frequencies: no mm
+            self.link.set_source(1, False)
         model.setParent(self)
         self.set_colour_bar(True)
 

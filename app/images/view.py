@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSizeF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QKeyEvent,
@@ -101,6 +101,12 @@ class PaneView(pg.GraphicsView):
         if image is None:
             return 1.0, 1.0
         return image.shape[1] * self.pixel_mm[1], image.shape[0] * self.pixel_mm[0]
+
+    def seen(self) -> QRectF:
+        """The part of the image that is in sight, in pixels of the pane."""
+        wide, high = self.field_mm
+        whole = self.mm_to_screen().mapRect(QRectF(-wide / 2, -high / 2, wide, high))
+        return whole.intersected(QRectF(QPointF(0, 0), QSizeF(*self.pane_size)))
 
     def mm_to_screen(self) -> QTransform:
         return self.link.state.transform(self.pane_size, self.link.field)

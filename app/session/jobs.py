@@ -7,6 +7,7 @@ from typing import Any
 
 from app.runs.store import RunEntry, differing
 from engine.spec.acquisition import CTAcquisition, MRIAcquisition, acquisition_of
+from engine.spec.marks import calls_words
 
 DIRECT = {"CT": "fbp", "MR": "zero-filled"}
 
@@ -50,13 +51,18 @@ def run_lines(entry: RunEntry, simulated: bool = True) -> tuple[str, ...]:
 
     A simulated scan has a default for what was not asked for; of a measured one all is used.
     """
-    return job_lines(entry.job, entry.label, entry.modality, simulated)
+    made = (entry.nfe, "" if entry.status == "running" else entry.status)
+    return job_lines(entry.job, entry.label, entry.modality, simulated, made)
 
 
 def job_lines(
-    job: dict[str, Any], label: str, modality: str, simulated: bool = True
+    job: dict[str, Any],
+    label: str,
+    modality: str,
+    simulated: bool = True,
+    made: tuple[int | None, str] = (None, ""),
 ) -> tuple[str, ...]:
-    """The same of a job that has not run."""
+    """The same of a job; ``made`` says how many calls it came to, and how it ended."""
     settings, scan = job.get("settings", {}), job.get("acquisition", {})
     lines = [label]
     kind = MRIAcquisition if modality == "MR" else CTAcquisition
@@ -68,7 +74,7 @@ def job_lines(
     if "angular_range" in scan:
         lines[-1] += f" / {scan['angular_range']:g}°"
     if "nfe" in settings:
-        lines.append(f"NFE {settings['nfe']}")
+        lines.append(calls_words(settings["nfe"], *made))
     if settings.get("rho") is not None:
         lines.append(f"ρ {settings['rho']:.3g}")
     elif settings.get("rho_over_sigma2") is not None:

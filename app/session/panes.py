@@ -230,6 +230,7 @@ class Panes(QObject):
         pane = self.grid.pane(run_id)
         if run_id not in self._back and "image" in frame.planes:
             pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
+            pane.set_run_lines(*run_lines(entry, self._data is None or self._data.kind == "image"))
             self._put(pane, frame.planes["image"], entry)
         self._frame_slice[run_id] = self.slice
         if run_id == self.current:

@@ -230,12 +230,9 @@ def lossy_compression(source: Dataset) -> str | None:
 
 
 def burned_in(source: Dataset) -> str | None:
-    """YES or NO where it is known; a scanner's own image has no text in its pixels."""
+    """YES or NO where the source says so; nothing where it says nothing."""
     said = text_of(source, "BurnedInAnnotation")
-    if said in ("YES", "NO"):
-        return said
-    original = raw_values(source, "ImageType")[:2] == ["ORIGINAL", "PRIMARY"]
-    return "NO" if original else None
+    return said if said in ("YES", "NO") else None
 
 
 # drawn once at random (as PS3.5 B.2 allows): it names this implementation in every file

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Callable
 from datetime import datetime
@@ -12,6 +14,7 @@ from pydicom.sequence import Sequence
 
 import engine
 from engine.export.dicom_copy import text_of
+from engine.spec.marks import calls_words
 
 if TYPE_CHECKING:
     from engine.export.outputs import Result
@@ -48,9 +51,35 @@ def sampling(result: Result) -> str:
     return ""
 
 
+def calls_of(result: Result) -> str:
+    """The denoiser calls that were made, of those that were asked for."""
+    record = result.record
+    asked = (record.job.get("settings") or {}).get("nfe")
+    done = record.history[-1].get("nfe") if record.history else None
+    if not isinstance(asked, int):
+        return ""
+    return calls_words(asked, int(done) if done is not None else None, record.status)
+
+
+def run_name(result: Result) -> str:
+    """'#3' as in the window; without a number a few digits that no other run has.
+
+    They are made from the result and its settings, never from names of files.
+    """
+    if result.run_number is not None:
+        return f"#{result.run_number}"
+    job = result.record.job
+    told = {name: job.get(name) for name in ("solver", "settings", "acquisition", "seed", "slices")}
+    said = json.dumps([told, result.record.result_sha256], sort_keys=True, default=str)
+    return hashlib.sha256(said.encode()).hexdigest()[:6]
+
+
 def series_description(result: Result) -> str:
-    parts = [solver_of(result) or "reconstruction", sampling(result)]
-    return f"Dualscope {', '.join(part for part in parts if part)}"[:MAX_LABEL]
+    """Solver, sampling and calls; the run's name last, and never cut off."""
+    parts = [solver_of(result) or "reconstruction", sampling(result), calls_of(result)]
+    words = f"Dualscope {', '.join(part for part in parts if part)}"
+    ending = f", run {run_name(result)}"
+    return words[: MAX_LABEL - len(ending)] + ending
 
 
 def description(result: Result, remarks: list[str]) -> str:

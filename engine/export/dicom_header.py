@@ -42,6 +42,7 @@ from engine.export.dicom_derivation import (
     contributing_equipment,
     derivation_code,
     description,
+    run_name,
     series_description,
     source_image,
 )
@@ -88,7 +89,7 @@ class DerivedSeries:
         self.placements, self.in_patient = self._placements()
         self.study_uid = text_of(self.first, "StudyInstanceUID") or fresh_study
         self.frame_uid = self._frame_uid() or fresh_frame
-        self.number = series_number(self.first)
+        self.number = series_number(self.first, run_name(result))
 
     def source(self, index: int) -> Dataset | None:
         """The header of the slice's own source image, when it has one."""
@@ -169,14 +170,20 @@ class DerivedSeries:
         if lossy != "01":
             for keyword in ("LossyImageCompressionRatio", "LossyImageCompressionMethod"):
                 target.pop(keyword, None)
-        files = self.result.dataset.files if self.result.dataset else ()
+        dataset = self.result.dataset
+        files = dataset.files if dataset is not None else ()
         pictures = any(path.suffix.lower() in PICTURES for path in files)
-        text = burned_in(source) if source is not None else None if pictures else "NO"
+        text = burned_in(source) if source is not None else None
+        if source is None and dataset is not None and (dataset.kind != "image" or self._is_demo()):
+            text = "NO"  # made from a measurement: nobody has written into it
         if text is not None:
             target.BurnedInAnnotation = text
         if self.deidentify and (source is not None or pictures):
             said = text_of(source, "BurnedInAnnotation") or None
             self._note(*burned_in_notes(said, "The source" if source is not None else "The input"))
+
+    def _is_demo(self) -> bool:
+        return str(self.result.record.job.get("input", "")).startswith("demo:")
 
     def _note(self, *notes: str) -> None:
         self.notes += [note for note in notes if note not in self.notes]
@@ -249,9 +256,15 @@ def copy_deidentification(source: Dataset, target: Dataset) -> None:
         target.DeidentificationMethod = "Not stated by the source"
 
 
-def series_number(source: Dataset | None) -> int:
-    """Far from the source's own, and near enough to be sorted beside it."""
-    return 9000 + int(number_of(source, "SeriesNumber") or 0) % 1_000_000
+def series_number(source: Dataset | None, run: str = "") -> int:
+    """Far from the source's own, sorted by it, and another for every run.
+
+    A run's number is kept as it is (9005003 is run #3 on series 5); other names take their place
+    among the thousand by their digits.
+    """
+    base = 9000 + int(number_of(source, "SeriesNumber") or 0) % 1_000_000
+    own = int(run[1:]) if run.startswith("#") else int(run, 16) if run else 0
+    return 1000 * base + own % 1000
 
 
 def usable(placement: Placement) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,9 +9,11 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from engine.export.outputs import default_window, linear_window, physical_array, window_to_bytes
+from engine.export.picture import png_of
 from engine.physics.problem import Problem
+from engine.spec.marks import RESEARCH
 
-CAPTION_PX, GAP_PX = 36, 4
+CAPTION_PX, GAP_PX, FOOT_PX = 36, 4, 20
 # Differences are drawn on their own scale: this share of the image window's width.
 DIFFERENCE_SHARE = 0.25
 
@@ -63,7 +64,7 @@ def picture_grid(rows: Sequence[Sequence[Pane]]) -> bytes:
     cells = [[(c, p, p.shape[1] + GAP_PX) for c, p in row] for row in rows]
     heights = [max(p.shape[0] for _, p, _ in row) + CAPTION_PX + GAP_PX for row in cells]
     breadth = max(sum(w for _, _, w in row) for row in cells)
-    canvas = Image.new("L", (breadth, sum(heights)), 0)
+    canvas = Image.new("L", (breadth, sum(heights) + FOOT_PX), 0)
     draw, font = ImageDraw.Draw(canvas), ImageFont.load_default(13)
     y = 0
     for row, height in zip(cells, heights, strict=True):
@@ -74,9 +75,8 @@ def picture_grid(rows: Sequence[Sequence[Pane]]) -> bytes:
             canvas.paste(Image.fromarray(picture), (x, y + CAPTION_PX))
             x += width
         y += height
-    stream = io.BytesIO()
-    canvas.save(stream, "PNG")
-    return stream.getvalue()
+    draw.text((2, y), RESEARCH, fill=255, font=font)
+    return png_of(canvas, {})
 
 
 def _fit(caption: str, width: int) -> str:

@@ -28,7 +28,8 @@ class Result:
     ``image`` is ``[N, C, H, W]`` in the prior's units; ``dataset`` is what it was made from,
     when there is one, with the placements and headers of its slices; ``window`` is the one the
     person sees, (centre, width); ``last`` is the run's last iteration, for the HDF5 record;
-    ``output_unit`` is 'hu' or 'mu' (1/mm), for the formats of ``IN_ANY_UNIT``.
+    ``output_unit`` is 'hu' or 'mu' (1/mm), for the formats of ``IN_ANY_UNIT``;
+    ``run_number`` is what the window calls the run.
     """
 
     problem: Problem
@@ -39,6 +40,7 @@ class Result:
     deidentify: bool = False
     last: Iteration | None = None
     output_unit: str = "hu"
+    run_number: int | None = None
 
     def values(self) -> np.ndarray:
         """float32 ``[N, H, W]``: HU for CT, magnitude in the input's scale for MR."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,21 +18,28 @@ from PIL.PngImagePlugin import PngInfo
 
 from engine import __version__
 from engine.data.readers.volumes.picture import DESCRIPTION, SOFTWARE
+from engine.export.dicom_derivation import calls_of, sampling, series_description, solver_of
 from engine.export.outputs import Result, check_finite, window_to_bytes
 from engine.files.atomic import write_atomic, write_bytes_atomic
+from engine.spec.marks import NO_LETTERS, RESEARCH, EdgeLetters, Marks, letters_of, round_length
 
+LEGIBLE_PX, SMALLEST_FONT, BAR_PX = 240, 12, 6
 HU_AT_ZERO = -32768.0  # 16-bit CT: HU = number - 32768, one HU a step
-NOTICE = "Not for diagnostic use"
 X_RESOLUTION, Y_RESOLUTION, RESOLUTION_UNIT, SOFTWARE_TAG, CENTIMETRE = 282, 283, 296, 305, 3
 BAR_SHARE = 0.25  # of the picture's width, at most
 
 
 def write_png(path: Path, result: Result) -> None:
-    """All slices side by side, through the window."""
+    """All slices side by side, through the window; each carries all that must be said of it."""
     values = result.values()
     check_finite(values)
-    row = np.concatenate(list(values), axis=1)
-    write_bytes_atomic(path, windowed_png(row, result.shown_window()))
+    window = result.shown_window()
+    pages = [
+        windowed_picture(page, window, marks_of(result, window, index))
+        for index, page in enumerate(values)
+    ]
+    row = Image.fromarray(np.concatenate([np.asarray(page) for page in pages], axis=1))
+    write_bytes_atomic(path, png_of(row, said_of(result, window)))
 
 
 def windowed_png(
@@ -44,38 +50,109 @@ def windowed_png(
     bar_mm_per_pixel: float | None = None,
     zoom: int = 1,
 ) -> bytes:
-    """An 8-bit PNG of ``[H, W]``.
+    """An 8-bit PNG of ``[H, W]``, marked as research.
 
     Parameters
     ----------
     overlay
-        Lines of text for the upper left corner.
+        Further lines of text.
     bar_mm_per_pixel
-        Size of a column: draws a scale bar of a round length in the lower left corner.
+        Size of a column: draws a scale bar of a round length.
     zoom
-        Every pixel becomes this many squared, so that text and bar are fine.
+        Every pixel becomes at least this many squared, so that text and bar are fine.
     """
-    grey = window_to_bytes(values, window)
-    image = Image.fromarray(grey.repeat(zoom, 0).repeat(zoom, 1))
-    draw, font = ImageDraw.Draw(image), ImageFont.load_default(13)
-    style: dict[str, Any] = {"fill": 255, "font": font, "stroke_width": 1, "stroke_fill": 0}
-    if overlay:
-        draw.multiline_text((5, 3), "\n".join(overlay), **style)
-    if bar_mm_per_pixel is not None:
-        length = round_length(BAR_SHARE * image.width * bar_mm_per_pixel / zoom)
-        pixels, bottom = length * zoom / bar_mm_per_pixel, image.height - 8
-        draw.rectangle((6, bottom - 3, 8 + pixels, bottom + 1), fill=0)
-        draw.rectangle((7, bottom - 2, 7 + pixels, bottom), fill=255)
-        draw.text((7, bottom - 21), f"{length:g} mm", **style)
+    marks = Marks((RESEARCH, *overlay), mm_per_pixel=bar_mm_per_pixel)
+    return png_of(windowed_picture(values, window, marks, zoom), {})
+
+
+def windowed_picture(
+    values: np.ndarray, window: tuple[float, float], marks: Marks, zoom: int = 1
+) -> Image.Image:
+    return marked(window_to_bytes(values, window), marks, zoom)
+
+
+def marked(pixels: np.ndarray, marks: Marks, zoom: int = 1) -> Image.Image:
+    """8-bit grey or colour, with its marks; enlarged by whole pixels until they can be read."""
+    zoom = max(zoom, -(-LEGIBLE_PX // pixels.shape[1]))
+    image = Image.fromarray(np.ascontiguousarray(pixels.repeat(zoom, 0).repeat(zoom, 1)))
+    width, height = image.size
+    size = max(SMALLEST_FONT, min(width, height) // 40)
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(size)
+    while size > SMALLEST_FONT - 4 and max(map(font.getlength, marks.lines)) > width - 12:
+        size -= 1
+        font = ImageFont.load_default(size)
+    white: Any = 255 if image.mode == "L" else (255,) * len(image.getbands())
+    black: Any = 0 if image.mode == "L" else (0,) * len(image.getbands())
+    style: dict[str, Any] = {"fill": white, "font": font, "stroke_width": 1, "stroke_fill": black}
+    step, right = round(1.25 * size), marks.corner.endswith("right")
+    bar = marks.mm_per_pixel is not None
+    high = step * (len(marks.lines) + bar) + (BAR_PX if bar else 0)
+    y = 4.0 if marks.corner.startswith("top") else height - high - 6.0
+    for line in marks.lines:
+        x = width - 6 - font.getlength(line) if right else 6
+        draw.text((x, y), line, **style)
+        y += step
+    if marks.mm_per_pixel is not None:
+        length = round_length(BAR_SHARE * width * marks.mm_per_pixel / zoom)
+        wide = length * zoom / marks.mm_per_pixel
+        left = width - 7 - wide if right else 7
+        draw.text((left, y), f"{length:g} mm", **style)
+        y += step + 2
+        draw.rectangle((left - 1, y - 1, left + wide + 1, y + 3), fill=black)
+        draw.rectangle((left, y, left + wide, y + 2), fill=white)
+    letters, middle = marks.letters, (height - step) / 2
+    for word, at in (
+        (letters.left, (6, middle)),
+        (letters.right, (width - 6 - font.getlength(letters.right), middle)),
+        (letters.top, ((width - font.getlength(letters.top)) / 2, 4)),
+        (letters.bottom, ((width - font.getlength(letters.bottom)) / 2, height - step - 4)),
+    ):
+        if word:
+            draw.text(at, word, **style)
+    return image
+
+
+def png_of(image: Image.Image, said: dict[str, str]) -> bytes:
+    """As a PNG whose texts say what its pixels say, and no more of the patient."""
+    text = PngInfo()
+    for key, words in {
+        "Software": f"{SOFTWARE} {__version__}",
+        "Comment": RESEARCH,
+        **said,
+    }.items():
+        text.add_text(key, words)
     stream = io.BytesIO()
-    image.save(stream, "PNG")
+    image.save(stream, "PNG", pnginfo=text)
     return stream.getvalue()
 
 
-def round_length(most: float) -> float:
-    """The longest of 1, 2, 5, 10, 20, ... that is not longer than ``most``."""
-    power = 10.0 ** math.floor(math.log10(most))
-    return max(step * power for step in (1, 2, 5) if step * power <= most * (1 + 1e-9))
+def marks_of(result: Result, window: tuple[float, float], index: int = 0) -> Marks:
+    """Of slice ``index`` of a result."""
+    placements, pixel_mm = result.placements, result.pixel_mm
+    letters = NO_LETTERS
+    if placements:
+        row = np.asarray(placements[index].along_row, dtype=float)
+        column = np.asarray(placements[index].along_column, dtype=float)
+        letters = EdgeLetters(*map(letters_of, (-row, -column, row, column)))
+    how = ", ".join(filter(None, (sampling(result), calls_of(result))))
+    lines = (RESEARCH, solver_of(result), how, window_words(result.problem.modality, window))
+    return Marks(tuple(filter(None, lines)), letters, pixel_mm[1] if pixel_mm else None)
+
+
+def said_of(result: Result, window: tuple[float, float]) -> dict[str, str]:
+    """The marks again as text, for programs."""
+    return {
+        "Title": series_description(result),
+        "Description": "; ".join(marks_of(result, window).lines),
+    }
+
+
+def window_words(modality: str, window: tuple[float, float]) -> str:
+    centre, width = window
+    if modality == "CT":
+        return f"C {centre:.0f} W {width:.0f} HU"
+    half = (width - 1) / 2
+    return f"{centre - 0.5 - half:.4g} to {centre - 0.5 + half:.4g} signal"
 
 
 def write_png16(path: Path, result: Result) -> list[str]:
@@ -95,12 +172,9 @@ def write_png16(path: Path, result: Result) -> list[str]:
     if len(values) > 1:
         notes.append(f"{path.name}: the {len(values)} slices are side by side in one picture.")
     said = describe(result, slope=slope, intercept=intercept)
-    text = PngInfo()
-    text.add_text("Software", f"{SOFTWARE} {__version__}")
-    text.add_text("Comment", NOTICE)
-    text.add_text("Description", said)
     image = Image.fromarray(np.clip(numbers, 0, 65535).astype(np.uint16))
-    write_atomic(path, lambda stream: image.save(stream, "PNG", pnginfo=text))
+    title = series_description(result)
+    write_bytes_atomic(path, png_of(image, {"Title": title, "Description": said}))
     return notes
 
 
@@ -136,9 +210,12 @@ def describe(result: Result, to_hu: dict[str, float] | None = None, **more: floa
         "version": __version__,
         "modality": result.problem.modality,
         "unit": "1/mm" if to_hu else "HU" if is_ct else "magnitude, input's scale",
+        "method": solver_of(result),
+        "sampling": sampling(result),
+        "calls": calls_of(result),
         **more,
         **(to_hu or {}),
-        "notice": NOTICE,
+        "notice": RESEARCH,
     }
     pixel_mm = result.pixel_mm
     if pixel_mm is not None:

@@ -14,13 +14,14 @@ from PIL import Image
 from engine import __version__
 from engine.export.figure import DIFFERENCE_SHARE
 from engine.export.outputs import check_finite, default_window, physical_array
-from engine.export.picture import windowed_png
+from engine.export.picture import marked, windowed_png
 from engine.export.report_svg import COLOURS, DASHES, Curve, chart, legend, style
 from engine.export.report_tables import metrics_table, provenance_table, settings_table, whole_norm
 from engine.files.atomic import write_bytes_atomic
 from engine.files.record import plain, shared_record
 from engine.physics.problem import Problem
 from engine.runs.run import Run
+from engine.spec.marks import RESEARCH, Marks
 
 # name in the history, title, logarithmic
 CHARTS = (
@@ -208,13 +209,16 @@ def colour_bar(half: float, unit: str) -> str:
 def _pane(
     label: str, caption: str, values: np.ndarray, window: tuple[float, float], bar: float | None
 ) -> str:
-    content = windowed_png(values, window, bar_mm_per_pixel=bar, zoom=_zoom(values))
+    content = windowed_png(
+        values, window, overlay=[label], bar_mm_per_pixel=bar, zoom=_zoom(values)
+    )
     return _figure(content, label, caption)
 
 
 def _difference(label: str, values: np.ndarray, half: float, unit: str) -> str:
     zoom = _zoom(values)
-    coloured = _colours(values, half).repeat(zoom, 0).repeat(zoom, 1)
+    marks = Marks((RESEARCH, f"{label}, difference"))
+    coloured = np.asarray(marked(_colours(values, half), marks, zoom))
     beyond = float((np.abs(values) > half).mean())
     caption = f"mean |d| {np.abs(values).mean():.3g}{unit}, {100 * beyond:.2g} % beyond the scale"
     return _figure(_png(coloured), label, caption)

@@ -75,7 +75,9 @@ def test_every_format_gives_the_run_back(run, tmp_path):
     np.testing.assert_array_equal(np.asarray(Image.open(tmp_path / "out.tif")), image[0])
     seen = np.asarray(Image.open(tmp_path / "out.png")).astype(float)
     wanted = np.clip((image[0] - 39.5) / 399 + 0.5, 0, 1) * 255
-    assert np.abs(seen - wanted).max() <= 0.51
+    zoom = len(seen) // len(wanted)
+    wanted = wanted.repeat(zoom, 0).repeat(zoom, 1)
+    assert np.mean(np.abs(seen - wanted) <= 0.51) > 0.8  # the rest is what is marked in it
 
 
 def test_mr_comes_back_in_the_scale_of_its_input(tmp_path):

@@ -90,7 +90,7 @@ def test_the_report_of_both_is_one_page(runs):
 
 def test_the_image_with_the_focus_is_copied_to_the_clipboard(runs):
     entry = entry_of(runs, "diffpir")
-    shown = runs.pane(entry.run_id).snapshot()
+    shown = runs.pane(entry.run_id).picture()
     press(runs.pane(entry.run_id), Qt.Key.Key_C, CTRL_SHIFT)
     copied = QApplication.clipboard().image()
     assert not copied.isNull()

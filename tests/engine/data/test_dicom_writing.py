@@ -116,7 +116,6 @@ def test_the_file_says_that_it_is_derived_and_for_research(tmp_path, modality, l
     assert list(file.ImageType) == ["DERIVED", "SECONDARY", last]
     assert file.ContentQualification == "RESEARCH"
     assert file.ImageComments == "Not for diagnostic use"
-    assert file.BurnedInAnnotation == "NO"
     (reference,) = file.SourceImageSequence
     assert reference.ReferencedSOPInstanceUID == source_header(modality).SOPInstanceUID
     assert reference.PurposeOfReferenceCodeSequence[0].CodeValue == "121322"
@@ -191,12 +190,42 @@ def test_lossy_once_is_lossy_for_ever(tmp_path):
     [
         ({"BurnedInAnnotation": "YES"}, "YES"),
         ({"ImageType": ["DERIVED", "SECONDARY"]}, None),
-        ({"ImageType": ["ORIGINAL", "PRIMARY", "AXIAL"]}, "NO"),
+        ({"ImageType": ["ORIGINAL", "PRIMARY", "AXIAL"]}, None),
+        ({"BurnedInAnnotation": "NO"}, "NO"),
     ],
 )
-def test_burned_in_text_of_the_source_is_not_denied(tmp_path, header, expected):
+def test_burned_in_text_is_denied_only_where_the_source_denies_it(tmp_path, header, expected):
     file, _ = written(tmp_path, from_source(header=header))
     assert file.get("BurnedInAnnotation") == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "expected"),
+    [("scan.nii", "image", None), ("scan.npy", "sinogram", "NO"), ("demo:ct", "image", "NO")],
+)
+def test_what_nobody_can_have_written_into_holds_no_text(tmp_path, name, kind, expected):
+    result = make_result(picture())
+    result.record.job["input"] = name
+    made = type("Made", (type(result.dataset),), {"kind": kind})
+    result.dataset.__class__ = made
+    file, _ = written(tmp_path, result)
+    assert file.get("BurnedInAnnotation") == expected
+
+
+def test_every_run_on_a_series_has_a_number_and_a_description_of_its_own(tmp_path):
+    """Else a PACS shows five series called 9005, and nobody knows which is which."""
+    results = [from_source(run_number=number) for number in (1, 2, None, None)]
+    results[3].record.job["settings"]["rho_over_sigma2"] = 2e-5
+    for result in results:
+        result.record.history = [{"k": 5, "nfe": 12}]
+        result.record.status = "cancelled"
+    files = [written(tmp_path, result)[0] for result in results]
+    assert [int(file.SeriesNumber) for file in files[:2]] == [9004001, 9004002]
+    assert len({int(file.SeriesNumber) for file in files}) == 4
+    assert len({file.SeriesDescription for file in files}) == 4
+    said = "Dualscope dc-pnpdp, 3 views, NFE 12 of 50, cancelled, run #1"
+    assert files[0].SeriesDescription == said
+    assert int(written(tmp_path, results[2])[0].SeriesNumber) == int(files[2].SeriesNumber)
 
 
 def test_mr_keeps_the_scale_of_its_source(tmp_path):

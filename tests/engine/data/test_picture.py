@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import random
 import struct
 import zlib
@@ -14,9 +15,12 @@ from results import make_result
 from engine.data.readers.volumes.picture import open_png, open_tiff
 from engine.data.source import open_input
 from engine.export import write_outputs
-from engine.export.picture import round_length, windowed_png
+from engine.export.outputs import window_to_bytes
+from engine.export.picture import marked, marks_of, windowed_png
+from engine.files.record import RunRecord
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
+from engine.spec.marks import CORNERS, RESEARCH, Marks, round_length
 
 HU = InputOptions(unit="hu")
 GREY = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
@@ -113,22 +117,77 @@ def test_sixteen_bit_png_keeps_mr_to_a_step_and_says_what_it_clips(tmp_path):
 
 
 def test_the_windowed_png_is_the_window():
-    values = np.linspace(-800, 800, 161)[None].repeat(60, 0)
+    values = np.linspace(-800, 800, 241)[None].repeat(60, 0)
     picture = np.asarray(Image.open(io.BytesIO(windowed_png(values, (0.5, 1601.0)))))
-    np.testing.assert_allclose(picture[0] / 255, np.linspace(0, 1, 161), atol=0.005)
+    np.testing.assert_allclose(picture[0] / 255, np.linspace(0, 1, 241), atol=0.005)
 
 
-def test_overlay_and_scale_bar_are_drawn_to_scale():
+def test_the_scale_bar_is_drawn_to_scale():
     values = np.full((120, 200), -800.0)
-    plain = Image.open(io.BytesIO(windowed_png(values, (0, 1600))))
-    assert not np.asarray(plain).any()
     drawn = windowed_png(values, (0, 1600), overlay=["20 views"], bar_mm_per_pixel=0.5, zoom=2)
     picture = np.asarray(Image.open(io.BytesIO(drawn)))
     assert picture.shape == (240, 400)
-    bar = np.flatnonzero(picture[-9] == 255)  # a quarter of 100 mm at most: 20 mm
+    row = max(range(200, 240), key=lambda y: (picture[y] == 255).sum())
+    bar = np.flatnonzero(picture[row] == 255)  # a quarter of 100 mm at most: 20 mm
     assert bar[-1] - bar[0] == 20 / 0.5 * 2
-    assert (picture[:20, :100] == 255).any()
-    assert not picture[:, 200:].any()
+    assert not picture[:180].any()
+
+
+@pytest.mark.parametrize("corner", CORNERS)
+def test_marks_can_be_moved_to_any_corner_and_never_left_out(corner):
+    black = np.zeros((300, 400), np.uint8)
+    picture = np.asarray(marked(black, Marks(corner=corner)))
+    vertical, horizontal = corner.split()
+    rows, columns = np.nonzero(picture)
+    assert (rows.mean() < 150) == (vertical == "top")
+    assert (columns.mean() < 200) == (horizontal == "left")
+    assert (marked(black, Marks((), corner=corner)).tobytes()) == picture.tobytes()
+
+
+def test_a_png_says_in_its_pixels_and_its_text_how_it_was_made(tmp_path):
+    record = RunRecord(
+        job={"solver": "dc-pnpdp", "settings": {"nfe": 12}},
+        operator={"geometry": {"angles_rad": [0.0] * 20}},
+        history=[{"nfe": 5}],
+        status="cancelled",
+    )
+    result = make_result("CT", slices=2, placed=True, record=record, window=(40, 400))
+    marks = marks_of(result, (40, 400), 1)
+    assert marks.lines == (
+        RESEARCH,
+        "dc-pnpdp",
+        "20 views, NFE 5 of 12, cancelled",
+        "C 40 W 400 HU",
+    )
+    assert all(marks.letters)
+    assert marks.mm_per_pixel == 0.9
+    write_outputs([tmp_path / "a.png"], result)
+    with Image.open(tmp_path / "a.png") as image:
+        text, size = image.info, image.size
+        picture = np.asarray(image)
+    assert size[0] >= 2 * 240
+    assert text["Comment"] == RESEARCH
+    assert text["Title"].startswith("Dualscope dc-pnpdp, 20 views, NFE 5 of 12, cancelled, run ")
+    assert text["Description"] == "; ".join(marks.lines)
+    half = picture[:, : size[0] // 2], picture[:, size[0] // 2 :]
+    for number, page in enumerate(half):  # a slice that is cut out still says it
+        plain = window_to_bytes(result.values()[number], (40, 400))
+        zoom = page.shape[1] // plain.shape[1]
+        different = page != plain.repeat(zoom, 0).repeat(zoom, 1)
+        assert 0.02 < different.mean() < 0.5
+    assert open_input(str(tmp_path / "a.png"), HU).image_size == (size[1], size[0])
+
+
+def test_lossless_pictures_stay_clean_and_say_it_in_their_text(tmp_path):
+    record = RunRecord(job={"solver": "tv", "settings": {}}, status="done")
+    result = make_result("CT", record=record)
+    write_outputs([tmp_path / "a.16.png", tmp_path / "a.tif"], result)
+    with Image.open(tmp_path / "a.16.png") as image:
+        said = json.loads(image.info["Description"])
+        assert image.info["Comment"] == RESEARCH
+    assert (said["method"], said["notice"]) == ("tv", RESEARCH)
+    with Image.open(tmp_path / "a.tif") as image:
+        assert json.loads(image.tag_v2[270])["method"] == "tv"
 
 
 def test_scale_bars_have_round_lengths():
