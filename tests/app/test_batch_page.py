@@ -147,7 +147,7 @@ def test_files_are_taken_and_an_array_without_a_unit_is_explained(bench, page, t
     page.panel.inputs.take_files([str(path)])
     finish(page)
     (said,) = sentences(bench.window)
-    assert "open it in the main window first" in said
+    assert "Open it in the main window first" in said
     choose(page.panel.inputs, "The open data")
     assert page.panel.value().request.options == HU
 

@@ -235,7 +235,7 @@ def test_two_runs_are_compared_with_the_older_on_the_left(qtbot, table):
         for r in range(shown.rowCount())
     }
     assert rows == {
-        "Solver": ("diffpir", "dc-pnpdp"),
+        "Method": ("diffpir", "dc-pnpdp"),
         "NFE (denoiser calls)": ("21", "22"),
     }
     assert "differ in 2 settings" in dialog.view.summary.text()

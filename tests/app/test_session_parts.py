@@ -140,6 +140,7 @@ def panes(qtbot):
             patient=(),
             window=None,
             lines=None,
+            reading_step=1,
         ),
         2,
     )

@@ -152,7 +152,7 @@ def test_a_folder_of_other_things_and_a_cluster_that_is_not_there_are_one_senten
     (tmp_path / "slices").mkdir()
     (tmp_path / "slices" / "notes.txt").write_text("x")
     finish(page)
-    assert "holds other things (notes.txt): choose an empty folder." in sentences(bench.window)[-1]
+    assert "holds other things (notes.txt): name an empty folder." in sentences(bench.window)[-1]
     page.panel.folder.setText(str(tmp_path / "other"))
     choose(page.panel.place.kind, "a cluster")
     page.panel.place.address.setText("tcp://127.0.0.1:1")
