@@ -302,4 +302,4 @@ def test_closing_the_window_mid_way_leaves_no_thread(benches, tmp_path):
     bench.window.close()
     assert not bench.window.isVisible()
     bench.close()
-    assert not presenter.alive, "the thread outlives the window"
+    assert not presenter.worker.alive, "the thread outlives the window"
