@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import argparse
@@ -103,11 +103,11 @@ class Signals:
     """What Ctrl-C and SIGTERM do; commands that can stop more gently take both over."""
 
     def __init__(self) -> None:
-        # Python's rule for signals; and a Ctrl-C that somebody ignores stays ignored.
-        main_thread = threading.current_thread() is threading.main_thread()
-        ours = main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        self.taken = (signal.SIGINT, signal.SIGTERM) if ours else ()
-        self.old = {number: signal.getsignal(number) for number in self.taken}
+        self.old: dict[signal.Signals, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # Python's rule for signals
+            self.old = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+        if self.old.get(signal.SIGINT) is not signal.default_int_handler:
+            self.old.pop(signal.SIGINT, None)  # somebody ignores it, or has plans of his own
 
     def leave_at_once(self) -> None:
         """While the program loads nothing has begun that would have to be tidied up."""
@@ -116,17 +116,13 @@ class Signals:
             os.write(2, b"dualscope: cancelled.\n")
             os._exit(CANCELLED)
 
-        for number in self.taken:
+        for number in self.old:
             signal.signal(number, leave)
 
     def interrupt(self) -> None:
-        """SIGTERM tidies up as Ctrl-C does."""
-
-        def interrupt(number: int, frame: object) -> None:
-            raise KeyboardInterrupt
-
-        for number in self.taken:
-            signal.signal(number, interrupt)
+        """From now on SIGTERM tidies up as Ctrl-C does."""
+        for number in self.old:
+            signal.signal(number, signal.default_int_handler)  # also asyncio knows this one
 
     def give_back(self) -> None:
         for number, handler in self.old.items():

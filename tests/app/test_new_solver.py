@@ -1,5 +1,6 @@
 """A method is one file: nothing else has to be touched for the program to know it."""
 
+import argparse
 import sys
 
 import pytest
@@ -63,17 +64,15 @@ def test_every_solver_of_the_package_is_found_and_the_papers_comes_first():
     assert {"fbp", "zero-filled", "tv", "wavelet", "supervised", "sitcom"} <= set(catalogue.SOLVERS)
 
 
-def test_the_command_line_takes_its_settings_and_says_what_they_do(toy, capsys):
+def test_the_command_line_takes_its_settings_and_says_what_they_do(toy):
     parser = build_parser(["reconstruct"])
     options = parser.parse_args(["reconstruct", "demo:ct", "--solver", "toy", "--wobble", "0.25"])
     assert job_from(options, "toy").settings == {"wobble": 0.25}
-    with pytest.raises(SystemExit):
-        parser.parse_args(["reconstruct", "--help-all"])
-    text = capsys.readouterr().out
+    (commands,) = parser._subparsers._group_actions
+    text = argparse.ArgumentParser.format_help(commands.choices["reconstruct"])
     assert "--wobble X" in text
-    assert "How far it wobbles. Default: 0.5." in text
-    assert "toy" in text
-    assert "Wobbles." in text
+    assert "How far it wobbles. Default: 0.5." in " ".join(text.split())
+    assert "toy: Wobbles." in " ".join(text.split())
 
 
 def test_the_form_shows_its_settings_with_their_labels_and_rules(toy, qtbot):

@@ -165,3 +165,10 @@ def test_ctrl_c_while_the_program_loads_is_one_line(module):
     done = subprocess.run([sys.executable, "-c", PRESSED, module], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (CANCELLED, "dualscope: cancelled.\n")
     assert done.stdout == ""
+
+
+def test_nothing_that_takes_time_is_loaded_before_ctrl_c_is_looked_after():
+    code = "import sys; import engine.cli; print([m for m in sys.argv[1:] if m in sys.modules])"
+    slow = ["argparse", "torch", "numpy", "engine.spec.errors", "engine.physics"]
+    done = subprocess.run([sys.executable, "-c", code, *slow], capture_output=True, text=True)
+    assert done.stdout == "[]\n"
