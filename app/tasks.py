@@ -15,7 +15,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.forms.labels import on_screen
-from engine.spec.errors import DualscopeError, told, unforeseen
+from engine.spec.errors import DualscopeError, as_user_error, bug_message
 
 Done = Callable[[Any], None]
 Failed = Callable[[str, str], None]
@@ -83,8 +83,8 @@ class Tasks(QObject):
 
 def sentence_of(error: BaseException) -> str:
     """What a person is told; the details say the rest."""
-    known = told(error) if isinstance(error, Exception) else error
-    return on_screen(known) if isinstance(known, DualscopeError) else unforeseen(error)
+    known = as_user_error(error) if isinstance(error, Exception) else error
+    return on_screen(known) if isinstance(known, DualscopeError) else bug_message(error)
 
 
 def details_of(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from engine.data.silence_pydicom import quiet
+from engine.data.silence_pydicom import silence_pydicom
 
 
 def patient_lines(header: Any) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def window_of(header: Any) -> tuple[float, float] | None:
 def _value(header: Any, keyword: str) -> Any:
     # Broken values make pydicom raise whatever comes to hand; they only cost their own line.
     try:
-        with quiet():  # warnings quote values
+        with silence_pydicom():  # warnings quote values
             return header.get(keyword)
     except Exception:
         return None

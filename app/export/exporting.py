@@ -160,7 +160,7 @@ def _result(
     rebuilder: Rebuilder, run: RunExport, window: Window | None, deidentify: bool
 ) -> Result:
     from engine.export import Result
-    from engine.runs.reopen import image_alone, only
+    from engine.runs.reopen import image_alone, select_slice
 
     dataset = None
     if alone := image_alone(run.record_path, run.job):
@@ -178,7 +178,7 @@ def _result(
         if run.slice not in problem.slices:
             raise RequestError(f"{run.label or 'The run'} does not have slice {run.slice + 1}.")
         index = problem.slices.index(run.slice)
-        problem, image = only(problem, index), image[index : index + 1]
+        problem, image = select_slice(problem, index), image[index : index + 1]
     hidden = deidentify or bool(record.job.get("deidentify"))
     about = (record, dataset, window)
     return Result(problem, image, *about, deidentify=hidden, run_number=run.number)
@@ -223,10 +223,10 @@ def write_staged(
 
 
 def _one(result: Result, index: int) -> Result:
-    from engine.runs.reopen import only
+    from engine.runs.reopen import select_slice
 
     image = result.image[index : index + 1]
-    return dataclasses.replace(result, problem=only(result.problem, index), image=image)
+    return dataclasses.replace(result, problem=select_slice(result.problem, index), image=image)
 
 
 def _finished_run(rebuilt: Rebuilt, first: Rebuilt) -> Run:

@@ -20,7 +20,7 @@ from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.iteration import Iteration
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, told
+from engine.spec.errors import DualscopeError, as_user_error
 from engine.spec.job import Job
 from engine.spec.numbers import as_float
 
@@ -215,5 +215,5 @@ def recorded_scalars(entry: dict[str, Any]) -> dict[str, float]:
 
 def failure(run_id: str, error: Exception, **outcome: Any) -> RunFailed:
     """An exception as one sentence a person can use, with the traceback as details."""
-    expected = isinstance(told(error), DualscopeError)
+    expected = isinstance(as_user_error(error), DualscopeError)
     return RunFailed(run_id, sentence_of(error), details_of(error), expected, **outcome)

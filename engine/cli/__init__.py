@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import traceback
 
     from engine.physics.memory import keep_freed_memory
-    from engine.spec.errors import DualscopeError, RequestError, told, unforeseen
+    from engine.spec.errors import DualscopeError, RequestError, as_user_error, bug_message
 
     keep_freed_memory()
     try:
@@ -87,11 +87,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return FAILED
     except Exception as error:
-        failure = told(error)
+        failure = as_user_error(error)
         if isinstance(failure, DualscopeError):
             print(f"dualscope: {failure}", file=sys.stderr)
         else:
-            print(f"dualscope: {unforeseen(error)} {SEE_WHERE}", file=sys.stderr)
+            print(f"dualscope: {bug_message(error)} {SEE_WHERE}", file=sys.stderr)
         if os.environ.get("DUALSCOPE_TRACEBACK"):
             traceback.print_exc()
         return FAILED

@@ -20,7 +20,7 @@ from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.job import Job
 from engine.workflows.cluster.compute_targets import UNENCRYPTED, ClusterAddress, LocalWorkers
 from engine.workflows.volume.assemble import Volume, export
-from engine.workflows.volume.batches import Workbench, fits
+from engine.workflows.volume.batches import SliceContext, fits
 from engine.workflows.volume.compute import Step
 from engine.workflows.volume.folder import VolumeFolder, stored_plan
 from engine.workflows.volume.plan import make_plan
@@ -87,13 +87,13 @@ def run_volume(
     control: RunControl,
 ) -> int:
     """Compute what the folder lacks, then write the outputs."""
-    opened = Workbench(job, dataset)
+    opened = SliceContext(job, dataset)
     batch, threads = (number(f"--{n}", getattr(options, n), int) for n in ("batch", "threads"))
     stored = stored_plan(path)
     if threads is None and stored is None and isinstance(options.where, LocalWorkers):
         threads = options.where.threads
     plan = make_plan(job, batch, threads, stored, opened)
-    bench = Workbench(plan.job, dataset, opened.prior)
+    bench = SliceContext(plan.job, dataset, opened.prior)
     for warning in bench.prepared(plan.numbers[:1]).warnings:
         print(f"dualscope: warning: {warning}", file=sys.stderr)
     with VolumeFolder.create(path, plan) as folder:
@@ -118,7 +118,7 @@ def run_volume(
 
 
 def _run(
-    options: argparse.Namespace, folder: VolumeFolder, bench: Workbench, control: RunControl
+    options: argparse.Namespace, folder: VolumeFolder, bench: SliceContext, control: RunControl
 ) -> VolumeRun:
     if options.where is None:
         return VolumeRun(folder, bench, control)

@@ -11,7 +11,7 @@ logging.getLogger("pydicom").disabled = True  # for good: a log line can come at
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_pydicom() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -27,7 +27,7 @@ from pydicom.uid import (
 )
 
 import engine
-from engine.data.silence_pydicom import quiet
+from engine.data.silence_pydicom import silence_pydicom
 from engine.files.atomic import write_atomic
 
 PATIENT = ("PatientName", "PatientID", "IssuerOfPatientID", "PatientBirthDate", "PatientSex")
@@ -153,7 +153,7 @@ def legal_element(source: Dataset, keyword: str) -> DataElement | None:
     if keyword not in source:
         return None
     vr = dictionary_VR(keyword)
-    with quiet():
+    with silence_pydicom():
         stored = source[keyword].value
         values = list(stored) if isinstance(stored, MutableSequence) else [stored]
         values = [clean(value, vr) for value in values if value is not None]
@@ -184,7 +184,7 @@ def clean(value: Any, vr: str) -> Any:
 def raw_values(source: Dataset | None, keyword: str) -> list[Any]:
     """All values of an attribute, legal or not; none when they cannot be decoded."""
     try:
-        with quiet():
+        with silence_pydicom():
             value = source.get(keyword) if source is not None else None
     except Exception:  # as above
         return []

@@ -19,7 +19,7 @@ from pydicom.dataset import Dataset
 from pydicom.uid import UID
 
 import engine
-from engine.data.silence_pydicom import quiet
+from engine.data.silence_pydicom import silence_pydicom
 from engine.export.dicom_copy import CT_ACQUISITION, MR_ACQUISITION, raw_values, text_of
 from engine.export.dicom_derivation import code_sequence
 
@@ -127,7 +127,7 @@ def strip_identity(
         patient = text_of(dataset, "PatientID") or text_of(dataset, "PatientName")
     for tag in list(dataset.keys()):
         try:
-            with quiet():
+            with silence_pydicom():
                 element = dataset[tag]
         except Exception:  # what cannot be decoded cannot be judged
             del dataset[tag]

@@ -54,7 +54,7 @@ def field_of_view(geometry: CTGeometry) -> Tensor:
 
     Of a limited arc the parts that only some views see count, too.
     """
-    if geometry.leaves_a_wedge():
+    if geometry.is_limited_angle():
         seen = back_project(torch.ones(1, 1, geometry.views, geometry.detectors), geometry) > 0
     else:
         x, y = geometry.pixel_axes_mm()

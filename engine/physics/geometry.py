@@ -146,7 +146,7 @@ class CTGeometry:
             pitch_mm=self.pitch_mm / factor,
         )
 
-    def leaves_a_wedge(self) -> bool:
+    def is_limited_angle(self) -> bool:
         """Whether a range of directions is not seen: one gap is three times as wide as an even one.
 
         Opposite views see the same directions, so that they are counted up to 180 degrees.

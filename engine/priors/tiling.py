@@ -83,15 +83,15 @@ class Moved(Prior):
 
     def __call__(self, x: Tensor, sigma: float) -> Tensor:
         down, right = self.shift
-        moved = x.roll((down, right), (-2, -1))
+        augmented = x.roll((down, right), (-2, -1))
         if not self.mirror:
-            return self.prior(moved, sigma).roll((-down, -right), (-2, -1))
-        return self.prior(moved.flip(-1), sigma).flip(-1).roll((-down, -right), (-2, -1))
+            return self.prior(augmented, sigma).roll((-down, -right), (-2, -1))
+        return self.prior(augmented.flip(-1), sigma).flip(-1).roll((-down, -right), (-2, -1))
 
 
-def moved(prior: Prior, k: int) -> Prior:
+def augmented(prior: Prior, k: int) -> Prior:
     """The prior for iteration ``k``: the same place for the same k, so that runs can resume."""
     if isinstance(prior, SupportedPrior):  # what is seen stays where it is
-        return SupportedPrior(moved(prior.prior, k), prior.support)
+        return SupportedPrior(augmented(prior.prior, k), prior.support)
     down, right = (round(LARGEST_SHIFT * (2 * (k * step % 1) - 1)) for step in STEPS)
     return Moved(prior, k % 2 == 1, (down, right))

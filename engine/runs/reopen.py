@@ -149,7 +149,7 @@ def _check_prior(record: RunRecord, prepared: Prepared) -> None:
         raise RequestError(OTHER_PRIOR)
 
 
-def only(problem: Problem, index: int) -> Problem:
+def select_slice(problem: Problem, index: int) -> Problem:
     """The problem of one slice; its operator still speaks for all of them."""
     here = slice(index, index + 1)
     noise = problem.noise_sigma

@@ -23,7 +23,7 @@ from engine.runs.verdicts import verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, Sentence, told
+from engine.spec.errors import DualscopeError, RequestError, Sentence, as_user_error
 from engine.spec.settings import Settings
 
 
@@ -96,7 +96,7 @@ class Run:
             self._end("cancelled", "", started)
             raise
         except Exception as error:
-            failure = told(error)
+            failure = as_user_error(error)
             known = isinstance(failure, DualscopeError)
             with contextlib.suppress(Exception):  # the first error is the one to tell
                 self._end("failed", Sentence(failure) if known else type(error).__name__, started)

@@ -177,7 +177,7 @@ class DataStep:
         if kind == "auto":
             kind = "none"
             if geometry is not None:
-                kind = "filtered" if geometry.leaves_a_wedge() else "ramp"
+                kind = "filtered" if geometry.is_limited_angle() else "ramp"
         if kind == "filtered":
             self.eigenvalues = circulant_eigenvalues(
                 self._unweighted_normal, self.back_projection[:1], settings.preconditioner_floor

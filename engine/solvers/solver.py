@@ -14,7 +14,7 @@ from torch import Tensor
 from engine.physics.problem import Problem
 from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
-from engine.priors.tiling import moved
+from engine.priors.tiling import augmented
 from engine.solvers.data_step import DataStepSettings
 from engine.solvers.discrepancy import pixel_noise
 from engine.solvers.iteration import Iteration
@@ -140,7 +140,7 @@ class ScheduleSettings(Settings):
 
     def seen(self, prior: Prior, k: int) -> Prior:
         """The prior as iteration ``k`` asks it."""
-        return moved(prior, k) if self.symmetry and prior.info.symmetric else prior
+        return augmented(prior, k) if self.symmetry and prior.info.symmetric else prior
 
     def starting_image(self, problem: Problem, generator: Generators) -> Tensor:
         image = problem.operator.pseudo_inverse(problem.measurement)

@@ -93,7 +93,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and said)
 
 
-def told(error: Exception) -> Exception:
+def as_user_error(error: Exception) -> Exception:
     """The same error as a sentence, where it is one of the machine's and not a bug's."""
     if is_out_of_memory(error):
         return OutOfMemory()
@@ -104,7 +104,7 @@ def told(error: Exception) -> Exception:
     return error
 
 
-def unforeseen(error: BaseException) -> str:
+def bug_message(error: BaseException) -> str:
     """What a person is told of a bug; the details say the rest."""
     return f"This stopped because of a fault in Dualscope ({type(error).__name__})."
 

@@ -32,7 +32,7 @@ from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.cluster.compute_targets import LocalWorkers
 from engine.workflows.volume import reconstruct
 from engine.workflows.volume.assemble import Volume, mapped_result, run_record
-from engine.workflows.volume.batches import Workbench
+from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.compute import SliceResult
 from engine.workflows.volume.compute import Step as EngineStep
 from engine.workflows.volume.folder import VolumeFolder, stored_plan
@@ -51,11 +51,11 @@ def run_volume(asked: VolumeRequest, control: RunControl, mailbox: Mailbox) -> E
     """As ``dualscope reconstruct --volume`` does it: what an earlier start has stored is kept."""
     assert asked.job is not None  # or it would have a fault
     path, where, job = Path(asked.folder).absolute(), asked.where, asked.job
-    opened = Workbench(job)
+    opened = SliceContext(job)
     stored = stored_plan(path)
     threads = where.threads if isinstance(where, LocalWorkers) and stored is None else None
     plan = make_plan(job, None, threads, stored, opened)
-    bench = Workbench(plan.job, opened.dataset, opened.prior)
+    bench = SliceContext(plan.job, opened.dataset, opened.prior)
     if control.cancelled:
         return Ended("cancelled", path)
     with VolumeFolder.create(path, plan) as folder:
@@ -220,12 +220,12 @@ def export_volume(asked: ExportRequest, control: RunControl, mailbox: Mailbox) -
     return Ended("done", final, sentence=" ".join([f"{final.name} was written.", *notes]))
 
 
-def _bench(volume: Volume, asked: ExportRequest) -> Workbench:
+def _bench(volume: Volume, asked: ExportRequest) -> SliceContext:
     """The data of the volume: those that are open, or where the plan says that they are."""
     plan, opened = volume.plan, asked.dataset
     if opened is not None and opened.sha256() == plan.input_sha256:
-        return Workbench(plan.job, opened)
-    bench = Workbench(own_job(plan))
+        return SliceContext(plan.job, opened)
+    bench = SliceContext(own_job(plan))
     if bench.dataset.sha256() != plan.input_sha256:
         raise RequestError("The data have changed since this volume was made.")
     return bench

@@ -17,7 +17,7 @@ from engine.workflows.cluster.compute_targets import Where
 from engine.workflows.cluster.payload import make_parcel
 from engine.workflows.cluster.prior_transfer import delivery_of
 from engine.workflows.cluster.worker_pool import Crew, Given, Member
-from engine.workflows.volume.batches import Batch, Workbench
+from engine.workflows.volume.batches import Batch, SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, planned_threads
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.reconstruct import Begun, Event, Halved, VolumeRun, named
@@ -38,7 +38,7 @@ class ClusterRun(VolumeRun):
         self,
         folder: VolumeFolder,
         where: Where,
-        bench: Workbench | None = None,
+        bench: SliceContext | None = None,
         control: RunControl | None = None,
     ) -> None:
         super().__init__(folder, bench, control)
@@ -67,7 +67,7 @@ class ClusterRun(VolumeRun):
             if self.control.cancelled or self.control.finishing:
                 return [*crew.held(), *waiting]
             self._again(crew.refresh(), waiting)
-            crew.check_hope()
+            crew.check_any_usable()
             while not self.control.paused and waiting and (member := crew.free(len(waiting))):
                 yield from self._give(crew, member, waiting.popleft())
             crew.wait()
@@ -75,7 +75,7 @@ class ClusterRun(VolumeRun):
                 yield from self._taken(crew, member, given, answer, waiting)
             while self._steps:
                 yield self._steps.popleft()
-            yield from crew.news()
+            yield from crew.events()
         return []
 
     def _give(self, crew: Crew, member: Member, batch: Batch) -> Iterator[Event]:

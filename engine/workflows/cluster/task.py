@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 
-def greet(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
+def handshake(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
     """Take the prior in and say what this worker is."""
     from engine.workflows.cluster import work
 
-    return work.greet(prior, sha256, modality, device)
+    return work.handshake(prior, sha256, modality, device)
 
 
 def compute(parcel: bytes) -> dict[str, Any]:

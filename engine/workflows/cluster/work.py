@@ -26,9 +26,16 @@ from engine.priors.prior import Prior
 from engine.priors.safetensors_file import load_prior_file
 from engine.runs.prepare import versions
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, marked, told, unforeseen
+from engine.spec.errors import (
+    DualscopeError,
+    OutOfMemory,
+    RequestError,
+    as_user_error,
+    bug_message,
+    marked,
+)
 from engine.workflows.cluster.payload import Parcel
-from engine.workflows.volume.batches import Workbench
+from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, compute_batch
 from engine.workflows.volume.slice_file import pack_slice
 
@@ -41,7 +48,7 @@ _priors: OrderedDict[str, Prior] = OrderedDict()
 _one_at_a_time = threading.Lock()
 
 
-def greet(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
+def handshake(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
     """Keep the prior; ``fault`` is why this worker cannot be used."""
     torch.set_num_threads(1)
     facts = {"versions": versions(), "process": os.getpid(), "fault": ""}
@@ -87,18 +94,18 @@ def compute(content: bytes) -> dict[str, Any]:
         except RequestError as error:
             return {"failed": "request", "said": marked(error)}
         except Exception as error:
-            failure = told(error)
+            failure = as_user_error(error)
             if isinstance(failure, OutOfMemory):
                 return {"failed": "memory", "said": marked(failure)}
             known = isinstance(failure, DualscopeError)
-            return {"failed": "error", "said": marked(failure) if known else unforeseen(error)}
+            return {"failed": "error", "said": marked(failure) if known else bug_message(error)}
 
 
 def _results(parcel: Parcel) -> list[SliceResult]:
     prior = _priors.get(parcel.prior_sha256)
     if prior is None:  # a worker that has started again under its old address
         raise DualscopeError("The worker has lost the prior.")
-    bench = Workbench(parcel.plan.job, _Sent.of(parcel.problem), prior)
+    bench = SliceContext(parcel.plan.job, _Sent.of(parcel.problem), prior)
     worker = _worker()
     reports = _Reports(worker, parcel.run)
     results = compute_batch(parcel.plan, parcel.batch, bench, _Wanted(worker), reports)

@@ -20,7 +20,7 @@ from engine.physics.units import IntensityMap
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.cluster.connection import Site
 from engine.workflows.cluster.prior_transfer import Delivery
-from engine.workflows.cluster.task import compute, greet
+from engine.workflows.cluster.task import compute, handshake
 from engine.workflows.volume.batches import Batch
 from engine.workflows.volume.plan import VolumePlan
 from engine.workflows.volume.reconstruct import WorkerState
@@ -115,7 +115,7 @@ class Crew:
     def _meet(self, address: str, info: dict[str, Any]) -> Member:
         member = Member(address, str(info.get("name")), str(info.get("local_directory")))
         member.greeting = self.client.submit(
-            greet,
+            handshake,
             self._content,
             self.prior.sha256,
             self.plan.modality,
@@ -155,7 +155,7 @@ class Crew:
         self._cancel(futures)
         return [(batch, i == 0) for i, batch in enumerate(batches)]
 
-    def check_hope(self) -> None:
+    def check_any_usable(self) -> None:
         """A run without workers ends in a sentence, not in waiting."""
         usable = [member for member in self.members.values() if not member.fault]
         if usable:
@@ -202,15 +202,15 @@ class Crew:
                 future.release()
                 yield member, given, answer
 
-    def news(self) -> list[WorkerState]:
+    def events(self) -> list[WorkerState]:
         """What has changed of the workers since the last time."""
-        news, self._news = self._news, []
+        events, self._news = self._news, []
         for address, member in self.members.items():
             state = member.told()
             if self._told.get(address) != state:
                 self._told[address] = state
-                news.append(state)
-        return news
+                events.append(state)
+        return events
 
     def dismiss(self) -> None:
         """Take everything back; what is being computed stops after its iteration."""

@@ -10,7 +10,14 @@ from pathlib import Path
 from engine.files.file_lock import lock_file
 from engine.solvers.iteration import Iteration
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, Sentence, marked, told, unforeseen
+from engine.spec.errors import (
+    DualscopeError,
+    RequestError,
+    Sentence,
+    as_user_error,
+    bug_message,
+    marked,
+)
 from engine.workflows.folder.finding import Finder, Found, Settling
 from engine.workflows.folder.request import FolderRequest
 from engine.workflows.folder.table import DONE, FAILED, LEFT_OUT, RUNNING, STOPPED, Row, Table
@@ -150,8 +157,8 @@ class FolderRunner:
         self._end(row)
 
     def _fail(self, found: Found, row: Row, error: Exception) -> None:
-        known = told(error)
-        words = marked(known) if isinstance(known, DualscopeError) else unforeseen(error)
+        known = as_user_error(error)
+        words = marked(known) if isinstance(known, DualscopeError) else bug_message(error)
         row.status, row.error = FAILED, Sentence(told_of(words, self.asked, found))
         self._end(row)
 

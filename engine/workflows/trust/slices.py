@@ -18,7 +18,7 @@ from engine.physics.problem import Problem
 from engine.runs.certificate import Certificate, certify
 from engine.runs.frames import frame_of, pictures_in, pictures_of, plane_unit
 from engine.runs.prepare import Prepared, prepare
-from engine.runs.reopen import Rebuilder, only
+from engine.runs.reopen import Rebuilder, select_slice
 from engine.runs.rerun import run_again, threads
 from engine.solvers.iteration import Iteration
 from engine.spec.control import RunControl
@@ -82,7 +82,9 @@ def open_slice(record_path: Path, job: dict[str, Any], number: int) -> OneSlice:
 
 
 def _problem_of(problem: Problem, index: int) -> Problem:
-    return dataclasses.replace(only(problem, index), operator=problem.operator.of_slice(index))
+    return dataclasses.replace(
+        select_slice(problem, index), operator=problem.operator.of_slice(index)
+    )
 
 
 def split(run: OneSlice, control: RunControl, progress: Progress) -> Answer | None:

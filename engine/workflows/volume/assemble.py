@@ -25,7 +25,7 @@ from engine.physics.units import IntensityMap
 from engine.runs.prepare import new_record
 from engine.spec.errors import RequestError
 from engine.workflows.volume.axes import axis_facts
-from engine.workflows.volume.batches import Workbench
+from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.compute import SliceResult
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -160,7 +160,7 @@ class VolumeResult(Result):
 
 def export(
     volume: Volume,
-    bench: Workbench,
+    bench: SliceContext,
     outputs: Sequence[Path],
     facts: dict[str, Any],
     window: tuple[float, float] | None = None,
@@ -181,7 +181,7 @@ def export(
     return notes
 
 
-def run_record(volume: Volume, bench: Workbench, facts: dict[str, Any]) -> RunRecord:
+def run_record(volume: Volume, bench: SliceContext, facts: dict[str, Any]) -> RunRecord:
     """How the volume was made, as a run's record says it."""
     plan = volume.plan
     record = new_record(bench.prepared(plan.numbers[:1]))
@@ -195,7 +195,7 @@ def run_record(volume: Volume, bench: Workbench, facts: dict[str, Any]) -> RunRe
 
 
 def mapped_result(
-    volume: Volume, bench: Workbench, record: RunRecord, window: tuple[float, float] | None
+    volume: Volume, bench: SliceContext, record: RunRecord, window: tuple[float, float] | None
 ) -> VolumeResult:
     """For the writers, whose values are those of the map."""
     plan = volume.plan
@@ -214,7 +214,7 @@ def mapped_result(
 
 
 def _whole_result(
-    volume: Volume, bench: Workbench, record: RunRecord, window: tuple[float, float] | None
+    volume: Volume, bench: SliceContext, record: RunRecord, window: tuple[float, float] | None
 ) -> Result:
     plan = volume.plan
     problem = bench.prepared(plan.numbers).problem

@@ -70,7 +70,7 @@ def _metrics_across(
         shown, wanted = (
             torch.from_numpy(np.array(p, np.float32))[None, None] for p in (plane, truth)
         )
-        if tells(modality, wanted):
+        if has_contrast(modality, wanted):
             values.append(quick(profile, shown, wanted, own_units))
     if not values:
         return None
@@ -78,7 +78,7 @@ def _metrics_across(
     return AxisMetrics(AXES[axis], psnr, ssim, len(values))
 
 
-def tells(modality: str, reference: Tensor) -> bool:
+def has_contrast(modality: str, reference: Tensor) -> bool:
     """Whether a profile can compare with a reference (in HU, or MR units) at all."""
     if modality == "MR":
         return bool(reference.any())

@@ -120,7 +120,7 @@ def fits(count: int, image_shape: Sequence[int], device: torch.device) -> bool:
     return count * held_bytes(image_shape) <= SHARE * free_bytes(device)
 
 
-class Workbench:
+class SliceContext:
     """What a process keeps between batches; a worker may bring its own dataset and prior.
 
     System matrices stay in the engine's own cache, so a batch's operator costs next to nothing.

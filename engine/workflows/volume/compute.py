@@ -16,8 +16,8 @@ from engine.physics.units import IntensityMap
 from engine.runs.prepare import make_run
 from engine.runs.run import Run, image_sha256
 from engine.spec.control import RunControl
-from engine.workflows.volume.axes import tells
-from engine.workflows.volume.batches import Batch, Workbench
+from engine.workflows.volume.axes import has_contrast
+from engine.workflows.volume.batches import Batch, SliceContext
 from engine.workflows.volume.plan import VolumePlan
 
 
@@ -48,12 +48,12 @@ class SliceResult:
 def compute_batch(
     plan: VolumePlan,
     batch: Batch,
-    bench: Workbench | None = None,
+    bench: SliceContext | None = None,
     control: RunControl | None = None,
     on_step: Callable[[Step], None] | None = None,
 ) -> list[SliceResult]:
     """The slices that ``batch`` keeps; none if ``control`` has cancelled them."""
-    steps = steps_of(plan, batch, bench or Workbench(plan.job), control)
+    steps = steps_of(plan, batch, bench or SliceContext(plan.job), control)
     while True:
         try:
             step = next(steps)
@@ -64,14 +64,14 @@ def compute_batch(
 
 
 def steps_of(
-    plan: VolumePlan, batch: Batch, bench: Workbench, control: RunControl | None = None
+    plan: VolumePlan, batch: Batch, bench: SliceContext, control: RunControl | None = None
 ) -> Generator[Step, None, list[SliceResult]]:
     """Yields after every iteration and returns the slices, for whoever has to stay responsive."""
     began = time.perf_counter()
     with planned_threads(plan.threads):
         prepared = bench.prepared(batch.computed)
         problem, truth = prepared.problem, prepared.problem.reference
-        if truth is not None and not tells(problem.modality, problem.physical(truth)):
+        if truth is not None and not has_contrast(problem.modality, problem.physical(truth)):
             problem.reference = None  # a blank slice at the end of a series is no error
         run = make_run(prepared, control=control)
     iterations = iter(run)
@@ -110,7 +110,7 @@ def _results(
         at = batch.computed.index(number)
         one, truth = image[at : at + 1], None if reference is None else reference[at : at + 1]
         metrics = {}
-        if truth is not None and tells(problem.modality, problem.physical(truth)):
+        if truth is not None and has_contrast(problem.modality, problem.physical(truth)):
             seen = problem.operator.of_slice(at).support()
             metrics = evaluate(profile, one, truth, problem.intensity, support=seen)
         found.append(

@@ -22,7 +22,7 @@ from engine.solvers.coupling import check_neighbours
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.job import Job
-from engine.workflows.volume.batches import HALO, Batch, Workbench, default_batch, divide
+from engine.workflows.volume.batches import HALO, Batch, SliceContext, default_batch, divide
 
 MOST_THREADS = 1024
 MOST_SLICES = 1_000_000
@@ -123,7 +123,7 @@ def make_plan(
     batch: int | None = None,
     threads: int | None = None,
     stored: VolumePlan | None = None,
-    bench: Workbench | None = None,
+    bench: SliceContext | None = None,
 ) -> VolumePlan:
     """Check the job on its first slice and fix how it is to be computed.
 
@@ -136,7 +136,7 @@ def make_plan(
     ):
         if value is not None and not 1 <= value <= most:
             raise RequestError(f"⟦{name}⟧ must be from 1 to {most}, not {value}.")
-    bench = bench or Workbench(job, open_dataset(job))
+    bench = bench or SliceContext(job, open_dataset(job))
     numbers = parse_slices(job.slices, len(bench.dataset))
     first = bench.prepared(numbers[:1])
     device = choose_device(job.device)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from engine.spec.control import RunControl
 from engine.spec.errors import OutOfMemory, RequestError, is_out_of_memory, marked
-from engine.workflows.volume.batches import Batch, Workbench
+from engine.workflows.volume.batches import Batch, SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, steps_of
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -59,11 +59,11 @@ class VolumeRun:
     def __init__(
         self,
         folder: VolumeFolder,
-        bench: Workbench | None = None,
+        bench: SliceContext | None = None,
         control: RunControl | None = None,
     ) -> None:
         self.folder, self.plan = folder, folder.plan
-        self.bench = bench or Workbench(self.plan.job)
+        self.bench = bench or SliceContext(self.plan.job)
         self.control = control or RunControl()
         self.status = "not started"
 

@@ -11,7 +11,7 @@ from volume_runs import plan_of, run_volume, small_job, small_stack
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError
 from engine.workflows.cluster.run import MOST_DEATHS, ClusterRun
 from engine.workflows.cluster.worker_pool import Given, Member
-from engine.workflows.volume.batches import Workbench
+from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.compute import Step, compute_batch
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.plan import VolumePlan
@@ -124,7 +124,7 @@ def test_no_name_of_a_file_or_patient_crosses(tmp_path, monkeypatch):
     folder.mkdir()
     job = small_job(small_stack(folder / "secret-scan.npy", count=2))
     job = dataclasses.replace(job, options={**job.options, "sidecar": None})
-    plan, bench = plan_of(job), Workbench(job)
+    plan, bench = plan_of(job), SliceContext(job)
     parcels = []
     crew = FakeCrew()
     crew.give = lambda member, parcel, given: parcels.append(parcel)

@@ -138,7 +138,7 @@ def test_the_angular_range_is_between_0_and_360_degrees(span):
     ],
 )
 def test_a_scan_knows_whether_it_leaves_a_wedge_unseen(views, degrees, wedge):
-    assert CTGeometry.sparse_view(views, degrees, size=32).leaves_a_wedge() is wedge
+    assert CTGeometry.sparse_view(views, degrees, size=32).is_limited_angle() is wedge
 
 
 def test_a_wedge_is_found_whatever_the_order_of_the_views():
@@ -146,4 +146,4 @@ def test_a_wedge_is_found_whatever_the_order_of_the_views():
     geometry = dataclasses.replace(
         CTGeometry.sparse_view(10, 90.0, size=32), angles_rad=tuple(angles)
     )
-    assert geometry.leaves_a_wedge()
+    assert geometry.is_limited_angle()

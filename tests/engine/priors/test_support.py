@@ -21,7 +21,7 @@ from engine.physics.units import IntensityMap
 from engine.priors.catalogue import load_prior
 from engine.priors.familiarity import excess
 from engine.priors.support import SupportedPrior, with_support
-from engine.priors.tiling import moved
+from engine.priors.tiling import augmented
 from engine.runs.run import Run
 
 SIZE = 64
@@ -79,7 +79,7 @@ def test_what_is_seen_stays_where_it_is_when_the_denoiser_looks_from_elsewhere(p
     x = torch.ones(1, 2, SIZE, SIZE)
     assert held.info.symmetric
     for k in range(4):
-        assert torch.equal(moved(held, k)(x, 0.5) > 0, disc().expand(1, 2, SIZE, SIZE))
+        assert torch.equal(augmented(held, k)(x, 0.5) > 0, disc().expand(1, 2, SIZE, SIZE))
 
 
 def test_maps_that_see_everything_change_no_prior():

@@ -8,7 +8,7 @@ from helpers import FunctionPrior, dense_problem
 from solver_cases import SOLVERS
 
 from engine.priors.air import AirShifted
-from engine.priors.tiling import LARGEST_SHIFT, Moved, moved
+from engine.priors.tiling import LARGEST_SHIFT, Moved, augmented
 from engine.runs.run import Run
 from engine.solvers.sitcom import Sitcom
 
@@ -42,13 +42,13 @@ def image(seed=0, size=24):
 @pytest.mark.parametrize("k", range(6))
 def test_a_symmetric_denoiser_is_the_same_from_everywhere(k):
     x = image()
-    torch.testing.assert_close(moved(symmetric(blur), k)(x, 0.3), blur(x, 0.3))
+    torch.testing.assert_close(augmented(symmetric(blur), k)(x, 0.3), blur(x, 0.3))
 
 
 @pytest.mark.parametrize("k", range(6))
 def test_the_image_comes_back_to_where_it_was(k):
     x = image()
-    assert torch.equal(moved(FunctionPrior(lambda x, sigma: x), k)(x, 0.3), x)
+    assert torch.equal(augmented(FunctionPrior(lambda x, sigma: x), k)(x, 0.3), x)
 
 
 def test_what_the_denoiser_sees_is_shifted_first_and_mirrored_then():
@@ -61,7 +61,7 @@ def test_what_the_denoiser_sees_is_shifted_first_and_mirrored_then():
 
 
 def test_iterations_look_from_places_that_spread_evenly_on_both_sides():
-    places = [moved(FunctionPrior(blur), k) for k in range(50)]
+    places = [augmented(FunctionPrior(blur), k) for k in range(50)]
     assert sum(place.mirror for place in places) == 25
     shifts = torch.tensor([place.shift for place in places], dtype=torch.float64)
     assert shifts.abs().max() == LARGEST_SHIFT
@@ -77,7 +77,7 @@ def test_errors_that_depend_on_the_place_average_out():
     x = image(size=3 * LARGEST_SHIFT)  # the shifts reach over two thirds of it
     right = x / (1 + 0.3**2)
     still = biased(x, 0.3) - right
-    mean = sum(moved(symmetric(biased), k)(x, 0.3) - right for k in range(50)) / 50
+    mean = sum(augmented(symmetric(biased), k)(x, 0.3) - right for k in range(50)) / 50
     assert mean.norm() < 0.35 * still.norm()
 
 

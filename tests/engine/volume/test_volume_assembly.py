@@ -9,7 +9,7 @@ from engine.physics.phantoms import brain_mr
 from engine.spec.errors import RequestError
 from engine.workflows.volume.assemble import Volume, export
 from engine.workflows.volume.axes import flicker, metrics_by_axis
-from engine.workflows.volume.batches import Workbench
+from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.slice_file import slice_name
 
@@ -41,7 +41,7 @@ def test_an_incomplete_volume_is_not_assembled(made):
 
 
 def test_every_export_holds_the_same_volume(tmp_path, made):
-    volume, bench = Volume(made), Workbench(made.plan.job)
+    volume, bench = Volume(made), SliceContext(made.plan.job)
     facts = volume.facts()
     names = ["o.npy", "o.nii.gz", "o.h5", "series"]
     export(volume, bench, [tmp_path / name for name in names], facts)
@@ -68,7 +68,7 @@ def test_mr_slices_keep_their_own_scale(tmp_path):
     means = volume.values.mean(axis=(1, 2))
     assert means[2] / means[0] == pytest.approx(40, rel=0.1)  # each with noise of its own
     assert np.allclose(volume.reference, np.abs(stack), rtol=1e-4, atol=1e-3)
-    export(volume, Workbench(job), [tmp_path / "o.h5", tmp_path / "o.npy"], volume.facts())
+    export(volume, SliceContext(job), [tmp_path / "o.h5", tmp_path / "o.npy"], volume.facts())
     again = open_input(str(tmp_path / "o.h5"))
     assert np.allclose(again.preview(2), np.load(tmp_path / "o.npy")[2], rtol=1e-4, atol=1e-3)
 

@@ -26,7 +26,7 @@ from pydicom.uid import (
 )
 
 from engine.data.readers.dicom.values import Values, tags_of, values_of
-from engine.data.silence_pydicom import quiet
+from engine.data.silence_pydicom import silence_pydicom
 from engine.spec.errors import RequestError
 
 CHUNK = 1 << 15
@@ -101,7 +101,7 @@ class _Clipped(io.BufferedReader):
 def quiet_pydicom(path: Path) -> Iterator[None]:
     """pydicom's warnings stay unsaid (they quote values); its exceptions become one sentence."""
     try:
-        with quiet():
+        with silence_pydicom():
             yield
     except RequestError:
         raise
