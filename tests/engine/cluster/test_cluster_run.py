@@ -170,7 +170,7 @@ def test_a_network_crosses_once_to_each_worker_and_is_checked(tmp_path, shared, 
     compute(tmp_path / "v", plan, shared)
     large = [name for name, size in sent if size > prior_file("ct-small").stat().st_size // 2]
     assert large == ["bytes"], "the network leaves this process once"
-    assert [name for name, _ in sent].count("greet") == 2
+    assert [name for name, _ in sent].count("handshake") == 2
     assert [name for name, _ in sent].count("compute") == 4
     run_volume(tmp_path / "one", plan)
     assert np.array_equal(images(tmp_path / "v"), images(tmp_path / "one"))
