@@ -24,6 +24,7 @@ from engine.files.presets import Preset
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
+from engine.spec.text import shown
 from engine.workflows.folder.request import (
     DEFAULT_SOLVER,
     SETTLE_SECONDS,
@@ -134,7 +135,7 @@ def _follow(runner: FolderRunner, quiet: bool) -> None:
 
         def ended(row: Row) -> None:
             if bar.disable and not quiet:
-                print(_line(row, runner), file=sys.stderr)
+                print(shown(_line(row, runner)), file=sys.stderr)
 
         runner.progress, runner.ended = progress, ended
         runner.run()
@@ -151,4 +152,4 @@ def _line(row: Row, runner: FolderRunner) -> str:
 def _summary(runner: FolderRunner) -> None:
     counts = {state: runner.table.count(state) for state in (DONE, FAILED, LEFT_OUT, STOPPED)}
     print(", ".join(f"{count} {state}" for state, count in counts.items() if count) or "nothing")
-    print(f"  {runner.asked.results / HTML_NAME}")
+    print(f"  {shown(runner.asked.results / HTML_NAME)}")

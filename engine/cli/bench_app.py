@@ -55,6 +55,6 @@ def _one(iterations: int) -> dict[str, float | None]:
             check=False,
         )
     if done.returncode:
-        raise DualscopeError(f"The window could not be measured:\n{done.stderr[-2000:]}")
+        raise DualscopeError(f"The window could not be measured: {done.stderr[-2000:]}")
     found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -19,9 +19,11 @@ from engine.data.source import open_input
 from engine.export.figure import picture_grid
 from engine.export.outputs import check_outputs, linear_window, window_to_bytes
 from engine.files.atomic import write_bytes_atomic
+from engine.files.path_safety import check_apart
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError, Sentence
 from engine.spec.input_options import InputOptions, give
+from engine.spec.text import shown
 
 MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
 TAIL = 0.002  # of the pixels at either end, black and white in a picture
@@ -49,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
         _print_series(console, path)
     (picture,) = check_outputs([options.picture], True, (".png",)) if options.picture else (None,)
     dataset = open_input(options.input, InputOptions(**given(options, InputOptions)))
+    check_apart([picture] if picture else [], [path, *dataset.files])
     if isinstance(dataset, SinogramDataset):
         with contextlib.suppress(RequestError):  # too small, or not a number: the checks say so
             dataset.check_geometry()
@@ -84,18 +87,19 @@ def _print_series(console: Console, path: Path) -> None:
 def _print_dataset(console: Console, dataset: Dataset) -> None:
     rows, columns = dataset.image_size
     pixel = "unknown" if dataset.pixel_mm is None else "{:g} x {:g} mm".format(*dataset.pixel_mm)
-    table = Table(title=dataset.description, title_justify="left", show_header=False)
+    # as Text: brackets in a file's name are no markup
+    table = Table(title=Text(dataset.description), title_justify="left", show_header=False)
     for name, value, origin in (
         ("kind", f"{dataset.modality} {dataset.kind}", ""),
         ("slices", str(len(dataset)), ""),
         ("image", f"{rows} x {columns} pixels of {pixel}", ""),
         *((fact.name, fact.value, fact.origin) for fact in dataset.facts),
     ):
-        table.add_row(name, value, origin)
+        table.add_row(*map(Text, (name, value, origin)))
     console.print(table)
     _print_checks(console, dataset)
     for warning in dataset.warnings:
-        console.print(f"warning: {warning}")
+        console.print(f"warning: {shown(warning)}", markup=False)
 
 
 def _print_checks(console: Console, dataset: Dataset) -> None:
@@ -108,7 +112,7 @@ def _print_checks(console: Console, dataset: Dataset) -> None:
         for check in dataset.checks:
             if check.verdict == verdict:
                 words = check.sentence + (f"\n{check.fix}" if check.fix else "")
-                table.add_row(f"{mark} {verdict}", check.name, Text(words))
+                table.add_row(f"{mark} {verdict}", Text(check.name), Text(words))
     console.print(table)
 
 

@@ -8,8 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import Any
 
 from engine.cli.options import (
     SHOWN,
@@ -24,18 +25,26 @@ from engine.cli.options import (
 from engine.cli.parser import Parser
 from engine.cli.volume import add_volume_options, check_volume_options, run_volume, volume_folder
 from engine.data.dataset import Dataset
+from engine.data.sidecar import sidecar_of
 from engine.export import Result, check_outputs, write_outputs
 from engine.export.outputs import OUTPUT_UNITS, parse_window
+from engine.files.atomic import check_writable
+from engine.files.checkpoint import Checkpoint
+from engine.files.file_lock import in_use
 from engine.files.folders import state_folder
+from engine.files.path_safety import check_apart
 from engine.runs.prepare import Prepared, check_job, make_run, open_dataset, prepare, resume_run
 from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError, marked
+from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.job import Job
 from engine.spec.numbers import regions_in_words
+from engine.spec.text import shown
 
+FILE_OPTIONS = tuple(name for name in PATH_OPTIONS if name != "allow_links")  # that is a folder
 EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}
 
 
@@ -98,6 +107,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    """A record belongs to one process, from reading it to the last line written into it."""
+    record = options.resume or options.record
+    with in_use(Path(record)) if record else nullcontext():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     check_volume_options(options)
     overwrite = options.overwrite or bool(options.resume)
     outputs = check_outputs(options.output, overwrite, folders=True)
@@ -106,14 +122,18 @@ def run(options: argparse.Namespace) -> int:
     control = RunControl()
     if options.resume:
         dataset, prepared_run = _resumed(options, control)
+        check_apart(outputs, _sources(options, prepared_run.record.job, dataset))
     else:
         job = _job(options)
+        record = _checked_record(options)
         dataset = open_dataset(job)
+        written = [*outputs, *([record, Checkpoint.path_beside(record)] if record else [])]
+        check_apart(written, _sources(options, job.to_dict(), dataset))
         folder = volume_folder(options, job, dataset, outputs)
         if folder is not None:
             with cancel_on_signals(control):
                 return run_volume(options, folder, job, dataset, outputs, window, control)
-        prepared_run = _fresh(options, control, job, dataset)
+        prepared_run = _fresh(options, control, job, dataset, record)
     if not outputs and not prepared_run.record_path:
         raise RequestError("Nothing to write: name an output with -o, or a --record.")
     failure: Exception | None = None
@@ -140,7 +160,7 @@ def run(options: argparse.Namespace) -> int:
             kind = RequestError if isinstance(error, RequestError) else DualscopeError
             raise kind(f"{marked(error)} {kept(prepared_run)}".strip()) from error
         for note in notes:
-            print(f"dualscope: note: {note}", file=sys.stderr)
+            print(f"dualscope: note: {shown(note)}", file=sys.stderr)
         if prepared_run.record_path:
             prepared_run.record.write(prepared_run.record_path)
     if failure is not None:
@@ -159,10 +179,33 @@ def _job(options: argparse.Namespace) -> Job:
     return job
 
 
-def _fresh(options: argparse.Namespace, control: RunControl, job: Job, dataset: Dataset) -> Run:
-    record = None
-    if options.record:
-        (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
+def _checked_record(options: argparse.Namespace) -> Path | None:
+    if not options.record:
+        return None
+    (record,) = check_outputs([options.record], options.overwrite, suffixes=(".json",))
+    check_writable(Checkpoint.path_beside(record))
+    return record
+
+
+def _sources(options: argparse.Namespace, job: dict[str, Any], dataset: Dataset) -> list[Path]:
+    """All that this run reads: no output may take the place of any of it."""
+    chosen = job.get("options") or {}
+    named = [job.get("input"), job.get("prior"), *(chosen.get(name) for name in FILE_OPTIONS)]
+    found = [Path(text) for text in named if isinstance(text, str)]
+    found += [*dataset.files, *(sidecar_of(path) for path in found[:1] if path.name)]
+    if options.resume:
+        record = Path(options.resume)
+        found += [record, Checkpoint.path_beside(record)]
+    return found
+
+
+def _fresh(
+    options: argparse.Namespace,
+    control: RunControl,
+    job: Job,
+    dataset: Dataset,
+    record: Path | None,
+) -> Run:
     prepared = prepare(job, dataset)
     print_warnings(prepared)
     return make_run(prepared, record, control, options.checkpoint_seconds)
@@ -226,4 +269,4 @@ def summary(done: Run) -> None:
     if doubts_prior(done.record.verdicts):
         print(f"  To compare: the same command with --solver {CLASSICAL}.")
     for path in done.record.outputs:
-        print(f"  {path}")
+        print(f"  {shown(path)}")

@@ -18,6 +18,7 @@ from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.job import Job
+from engine.spec.text import shown
 from engine.workflows.cluster.compute_targets import UNENCRYPTED, ClusterAddress, LocalWorkers
 from engine.workflows.volume.assemble import Volume, export
 from engine.workflows.volume.batches import SliceContext, fits
@@ -104,7 +105,7 @@ def run_volume(
             kind = RequestError if isinstance(error, RequestError) else DualscopeError
             raise kind(f"{error} {_kept(folder)}") from error
         if run.status == "cancelled":
-            print(f"dualscope: cancelled. {_kept(folder)}", file=sys.stderr)
+            print(f"dualscope: cancelled. {shown(_kept(folder))}", file=sys.stderr)
             return CANCELLED
         volume = Volume(folder)
         facts = volume.write_facts()
@@ -167,7 +168,7 @@ def summary(label: str, facts: dict[str, Any], outputs: list[Path]) -> None:
     if axes["flicker"] is not None:
         print(f"flicker along z: {axes['flicker']:.3g}{unit}")
     for path in outputs:
-        print(f"  {path}")
+        print(f"  {shown(path)}")
 
 
 def _kept(folder: VolumeFolder) -> str:
@@ -176,7 +177,7 @@ def _kept(folder: VolumeFolder) -> str:
 
 
 def _note(text: str) -> None:
-    print(f"dualscope: note: {text}", file=sys.stderr)
+    print(f"dualscope: note: {shown(text)}", file=sys.stderr)
 
 
 TLS = ("tls_ca", "tls_cert", "tls_key")

@@ -18,11 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from engine.files.budget import check_whole
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import InputOptions
+from engine.spec.text import shown
 
 if TYPE_CHECKING:
     import pydicom
@@ -40,6 +42,10 @@ class Fact:
     value: str
     origin: str
 
+    def __post_init__(self) -> None:
+        for name in ("name", "value", "origin"):  # tags and names of files are quoted in them
+            object.__setattr__(self, name, shown(getattr(self, name)))
+
 
 @dataclass(frozen=True)
 class Check:
@@ -55,8 +61,8 @@ class Check:
     fix: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("sentence", "fix"):
-            object.__setattr__(self, name, Sentence(getattr(self, name)))
+        for name in ("name", "sentence", "fix"):
+            object.__setattr__(self, name, Sentence(shown(marked(getattr(self, name)))))
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ class Dataset(ABC):
     def notices(self) -> list[str]:
         """Every sentence to read before a run: the warnings, and the checks that are not good."""
         said = [check.sentence for check in self.checks if check.verdict != "good"]
-        return list(dict.fromkeys([*self.warnings, *said]))
+        return list(dict.fromkeys([*map(shown, self.warnings), *said]))
 
     def refuse_blocked(self) -> None:
         """Stop a run of data that a check calls unfit for one."""
@@ -145,7 +151,7 @@ class Dataset(ABC):
                 )
 
     def warn(self, sentence: str) -> None:
-        if (said := Sentence(sentence)) not in self.warnings:
+        if (said := Sentence(shown(marked(sentence)))) not in self.warnings:
             self.warnings.append(said)
 
     def settle_slices(self, slice_mm: float | None, origin: str) -> None:
@@ -292,6 +298,7 @@ def stamp_of(path: Path) -> Stamp:
 
 def sha256_of(path: Path) -> str:
     try:
+        check_whole(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:

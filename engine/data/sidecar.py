@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.files.budget import read_small
 from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import PATH_OPTIONS, InputOptions
 from engine.spec.settings import value_type
@@ -104,9 +105,8 @@ def _read_object(path: Path) -> dict[str, Any]:
         raise ValueError(word)
 
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise RequestError(f"{path.name} is too large to be a sidecar.")
-        values = json.loads(path.read_bytes(), parse_constant=refuse)
+        content = read_small(path, MAX_BYTES, "a sidecar")
+        values = json.loads(content, parse_constant=refuse)
     except OSError as error:
         raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:

@@ -17,6 +17,7 @@ from engine.files.path_safety import check_regular
 from engine.spec import plugins
 from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.input_options import InputOptions
+from engine.spec.text import shown
 
 MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
 Reader = Callable[[Path, InputOptions], Dataset]
@@ -79,6 +80,8 @@ def settled(dataset: Dataset, options: InputOptions) -> Dataset:
     """What every input ends with, wherever it comes from: its size, its files, a first look."""
     if options.size is not None and isinstance(dataset, ImageDataset):
         dataset = shrunk(dataset, options.size)
+    dataset.description = shown(dataset.description)  # a file's name, mostly
+    dataset.warnings[:] = map(shown, dataset.warnings)
     dataset.opened = tuple(stamp_of(file) for file in dataset.files)
     if _quickly_read(dataset):
         dataset.look()

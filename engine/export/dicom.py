@@ -27,6 +27,7 @@ from engine.export.dicom_copy import number_of, write_dataset
 from engine.export.dicom_deidentify import UidMap
 from engine.export.dicom_header import DerivedSeries, decimal
 from engine.export.outputs import default_window, linear_window
+from engine.files.atomic import partial_prefix
 from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
 from engine.spec.errors import DualscopeError, RequestError
 
@@ -147,7 +148,7 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
     try:
         with (
             tempfile.TemporaryDirectory(
-                dir=folder.absolute().parent, prefix=f".{folder.name}.", suffix=".partial"
+                dir=folder.absolute().parent, prefix=partial_prefix(folder.name), suffix=".partial"
             ) as room,
             Path(room, ROOM_LOCK).open("wb") as lock,
         ):
@@ -170,7 +171,9 @@ def new_folder(folder: Path, overwrite: bool) -> Iterator[Path]:
 
 def recover(folder: Path) -> None:
     """Clear what killed writers left; a series taken aside by one goes back to its place."""
-    for room in folder.absolute().parent.glob(f".{glob.escape(folder.name)}.*.partial"):
+    for room in folder.absolute().parent.glob(
+        f"{glob.escape(partial_prefix(folder.name))}*.partial"
+    ):
         with contextlib.suppress(OSError):
             if not room.is_dir() or not abandoned(room):
                 continue

@@ -12,6 +12,8 @@ import numpy as np
 from torch import Tensor
 
 from engine.data.dataset import Dataset, Placement
+from engine.files.atomic import check_name, check_writable
+from engine.files.path_safety import check_apart
 from engine.files.record import RunRecord
 from engine.physics.fourier import to_complex
 from engine.physics.problem import Problem
@@ -130,6 +132,7 @@ def check_outputs(
     """Refuse before the long work what could not be written after it."""
     paths = [Path(name) for name in names]
     for path in paths:
+        check_name(path)
         is_folder = folders and names_folder(path)
         if suffix_of(path, suffixes) is None and not is_folder:
             known = ", ".join(suffixes) + (", or a folder for DICOM" if folders else "")
@@ -138,6 +141,7 @@ def check_outputs(
             raise RequestError(f"{path}: the folder {path.parent} does not exist.")
         if not os.access(path.absolute().parent, os.W_OK):
             raise RequestError(f"{path}: the folder {path.parent} is not writable.")
+        check_writable(path)
         if is_folder:
             check_replaceable(path, overwrite)
             continue
@@ -157,6 +161,7 @@ def names_folder(path: Path) -> bool:
 def write_outputs(paths: Sequence[Path], result: Result, overwrite: bool = False) -> list[str]:
     """Write all files; the notes say what a format could not keep."""
     check_finite(result.values())
+    check_apart(paths, result.dataset.files if result.dataset else ())
     notes: list[str] = []
     for path in paths:
         suffix = suffix_of(path, OUTPUT_SUFFIXES)

@@ -17,7 +17,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.path_safety import check_regular
+from engine.files.budget import check_whole
 from engine.spec.errors import RequestError
 
 
@@ -45,7 +45,7 @@ class Checkpoint:
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         try:
-            check_regular(path)
+            check_whole(path, held=True)
             content = path.read_bytes()
             tensors = load_tensors(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])

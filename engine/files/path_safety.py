@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from engine.spec.errors import RequestError
@@ -39,9 +40,42 @@ def fault_of_place(text: str, network: bool = False) -> str:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse pipes and devices, which may never end; a missing file is the reader's to tell."""
+    """Refuse pipes and devices, which may never end; a missing file is the reader's to tell.
+
+    Links are followed: what counts is what would be opened.
+    """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise RequestError(f"{path} is neither a file nor a folder.")
+
+
+def check_apart(targets: Iterable[Path], sources: Iterable[Path]) -> None:
+    """Refuse to write what is read, by whatever name or link, or a folder that holds it."""
+    read = {key: source for source in sources if (key := _identity(source)) is not None}
+    places = [source.resolve() for source in read.values()]
+    for target in targets:
+        key = _identity(target)
+        if key is None:
+            continue
+        here, found = target.resolve(), read.get(key)
+        if found is None and target.is_dir():
+            inside = [_identity(entry) for entry in target.iterdir()]
+            found = next((read[one] for one in inside if one in read), None) or next(
+                (place for place in places if place.is_relative_to(here)), None
+            )
+        if found is not None:
+            what = "holds" if target.is_dir() and found.resolve() != here else "is"
+            raise RequestError(
+                f"{target} {what} {found.name}, which this run reads: name another output "
+                "(⟦overwrite⟧ does not replace inputs)."
+            )
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return (status.st_dev, status.st_ino) if status.st_ino else None
 
 
 def _short(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.path_safety import check_regular
+from engine.files.budget import read_small
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS
 
@@ -51,10 +51,7 @@ class RunRecord:
     @classmethod
     def read(cls, path: Path) -> RunRecord:
         try:
-            check_regular(path)
-            if path.stat().st_size > MAX_RECORD_BYTES:
-                raise RequestError(f"{path} is too large to be a run record.")
-            body = json.loads(path.read_bytes())
+            body = json.loads(read_small(path, MAX_RECORD_BYTES, "a run record"))
         except OSError as error:
             raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
         except (ValueError, RecursionError) as error:

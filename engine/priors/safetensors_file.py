@@ -19,6 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from engine.files.atomic import write_bytes_atomic
+from engine.files.budget import check_whole
 from engine.physics.units import IntensityMap
 from engine.priors.familiarity import Familiarity, read_beside
 from engine.priors.network_prior import NetworkPrior
@@ -160,6 +161,7 @@ def load_prior_file(path: Path) -> NetworkPrior:
     try:
         if path.stat().st_size > LARGEST_FILE_BYTES:
             raise RequestError("it is larger than any prior")
+        check_whole(path, path.name)
         with safe_open(path, framework="pt") as file:
             header = PriorHeader.from_strings(file.metadata() or {})
             weights = _read_weights(file, header)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from engine.files.atomic import remove_partials
 from engine.files.checkpoint import Checkpoint
+from engine.files.file_lock import in_use
 from engine.files.record import RunRecord
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.physics.problem import Problem
@@ -23,7 +24,13 @@ from engine.runs.verdicts import verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, Sentence, as_user_error
+from engine.spec.errors import (
+    DualscopeError,
+    RequestError,
+    Sentence,
+    as_user_error,
+    is_out_of_memory,
+)
 from engine.spec.settings import Settings
 
 
@@ -88,6 +95,10 @@ class Run:
         del self.record.history[checkpoint.k :]
 
     def __iter__(self) -> Iterator[Iteration]:
+        with in_use(self.record_path) if self.record_path else contextlib.nullcontext():
+            yield from self._recorded()
+
+    def _recorded(self) -> Iterator[Iteration]:
         self.status = self.record.status = "running"
         started = time.perf_counter() - self.record.timings.get("total", 0.0)
         try:
@@ -116,13 +127,28 @@ class Run:
         )
         while self.control.wait():
             with torch.no_grad():  # around the step only: a mode must not leak through a yield
-                iteration = next(steps, None)
+                iteration = self._step(steps)
             if iteration is None:
                 self._end("done", "", started)
                 return
             self._take(iteration, started)
             yield iteration
         self._end("cancelled" if self.control.cancelled else "finished early", "", started)
+
+    def _step(self, steps: Iterator[Iteration]) -> Iteration | None:
+        """The first step of a resumed run tells whether the checkpoint's tensors fit it."""
+        try:
+            return next(steps, None)
+        except (KeyError, IndexError, TypeError, ValueError, RuntimeError) as error:
+            if self._resume is None or self.last is not None or is_out_of_memory(error):
+                raise
+            place = self.record_path and Checkpoint.path_beside(self.record_path)
+            missing = isinstance(error, KeyError) and error.args
+            what = f"lacks 'state.{error.args[0]}'" if missing else "does not fit this run"
+            raise RequestError(
+                f"{place or 'The checkpoint'} {what}: it is incomplete or another run's. "
+                "Without that file the run starts from its beginning."
+            ) from error
 
     def _take(self, iteration: Iteration, started: float) -> None:
         problem = self.problem

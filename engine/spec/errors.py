@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Final, Self
 
+from engine.spec.text import shown
+
 Say = Callable[[str], str]  # what somebody calls the setting of this name
 
 _SETTING: Final = re.compile("⟦([a-z][a-z0-9_]*)⟧")
@@ -53,10 +55,14 @@ def named_in(said: str | BaseException) -> list[str]:
 
 
 class DualscopeError(Exception):
-    """A message a person can act on: what was wrong, where, and what to do."""
+    """A message a person can act on: what was wrong, where, and what to do.
 
-    def __init__(self, sentence: str = "") -> None:
-        super().__init__(Sentence(sentence))
+    It may quote names of files and tags, so whatever a terminal would obey is taken out here,
+    where nobody can forget it.
+    """
+
+    def __init__(self, sentence: str | BaseException = "") -> None:
+        super().__init__(Sentence(shown(marked(sentence))))
 
 
 class RequestError(DualscopeError):

@@ -5,6 +5,7 @@ What the numbers are - images, a sinogram or k-space - the person or a sidecar s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from engine.spec.input_options import InputOptions
 __all__ = ["image_array", "open_array", "open_mat", "open_npy", "open_npz", "read_npy"]
 
 IMAGE_AXES = ("slice", "row", "column")
+MOST_LOOKED_AT = 1 << 30  # bytes
 SINOGRAM_UNITS = ("line-integral", "transmission", "counts")
 
 
@@ -35,7 +37,7 @@ def open_npz(path: Path, options: InputOptions) -> Dataset:
     described = describe(path, options)
     shapes = npz_names(path)
     name = choose(path, shapes, described.options)
-    maps = read_npz(path, "maps") if shapes.get("maps") == shapes[name] else None
+    maps = np.asarray(read_npz(path, "maps")) if shapes.get("maps") == shapes[name] else None
     return open_array(read_npz(path, name), path, options, partial(open_npz, path), maps=maps)
 
 
@@ -111,6 +113,8 @@ def looks_like_kspace(array: Indexable) -> bool:
     if len(shape) < 2 or array.dtype.kind != "c":
         return False
     pairs = {(len(shape) - 2, len(shape) - 1), (0, 1)}
+    if math.prod(shape) * array.dtype.itemsize > MOST_LOOKED_AT:  # (0, 1) lies all over the file
+        pairs.discard((0, 1))
     return any(_is_transform(array, pair) for pair in sorted(pairs) if _are_planes(shape, pair))
 
 

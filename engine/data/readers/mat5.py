@@ -2,8 +2,8 @@
 
 Read from the published layout (MAT-File Format, The MathWorks) rather than by a general loader,
 because every size in such a file is a claim: here each one is compared with the bytes that are
-really there, and compressed parts may grow to a limit only. Arrays come out as MATLAB shows
-them (first index down); a 1 x 1 struct is a dict and a larger one a list of dicts.
+really there, and what is made of them has a budget (``engine.files.budget``). Arrays come out as
+MATLAB shows them (first index down); a 1 x 1 struct is a dict and a larger one a list of dicts.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from engine.files.budget import MIB, Budget
+from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
 
-MAX_BYTES: Final = 1 << 30
-MAX_ELEMENTS: Final = 100_000  # fields and cells of a file, all together
+MAX_ELEMENTS: Final = 100_000  # fields and cells of one struct or cell array
 MAX_DEPTH: Final = 8
 HDF5_SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 
@@ -37,6 +38,7 @@ class _Damaged(Exception):
 
 def is_hdf5(path: Path) -> bool:
     """MATLAB 7.3 files are HDF5 behind a 512-byte text."""
+    check_regular(path)
     try:
         with path.open("rb") as stream:
             start = stream.read(520)
@@ -47,26 +49,26 @@ def is_hdf5(path: Path) -> bool:
 
 def read_mat5(path: Path) -> dict[str, Any]:
     """Every variable of the file; what this reader does not know is left out."""
+    budget = Budget(path, path.name)
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise RequestError(f"{path.name} is larger than 1 GiB: save it as version 7.3.")
-        content = path.read_bytes()
+        size = path.stat().st_size
+        budget.read(size, "as version 5 it is read whole; version 7.3 is read by slices: it")
+        with path.open("rb") as stream:
+            content = stream.read(size)
     except OSError as error:
         raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     if len(content) < 128 or content[126:128] not in (b"IM", b"MI"):
         raise RequestError(f"{path.name} is not a MATLAB file of version 5 to 7.3.")
     order = "<" if content[126:128] == b"IM" else ">"
     try:
-        return _Parser(order).variables(memoryview(content)[128:])
+        return _Parser(order, budget).variables(memoryview(content)[128:])
     except _Damaged as error:
         raise RequestError(f"{path.name} is damaged: {error}.") from None
 
 
 class _Parser:
-    def __init__(self, order: str) -> None:
-        self.order = order
-        self.elements = 0
-        self.unpacked = 0
+    def __init__(self, order: str, budget: Budget) -> None:
+        self.order, self.budget = order, budget
 
     def variables(self, content: memoryview) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -81,15 +83,24 @@ class _Parser:
         return found
 
     def unpack(self, body: memoryview) -> memoryview:
-        room = MAX_BYTES - self.unpacked
+        """A compressed variable; its first eight bytes say how long it is."""
+        worker = zlib.decompressobj()
         try:
-            unpacked = zlib.decompressobj().decompress(body, room + 1)
+            out = bytearray(worker.decompress(body, 8))
+            if len(out) < 8:
+                raise _Damaged("a compressed part cannot be unpacked")
+            left = int(np.frombuffer(out[4:], self.order + "u4")[0])
+            self.budget.expand(left, "unpacked, it")
+            while left > 0:
+                piece = worker.decompress(worker.unconsumed_tail, min(left, MIB))
+                if not piece:
+                    raise _Damaged("a value is longer than the file")
+                out += piece
+                left -= len(piece)
+                self.budget.tick()
         except zlib.error:
             raise _Damaged("a compressed part cannot be unpacked") from None
-        if len(unpacked) > room:
-            raise _Damaged("its compressed parts hold more than 1 GiB")
-        self.unpacked += len(unpacked)
-        return memoryview(unpacked)
+        return memoryview(out)
 
     def element(self, content: memoryview) -> tuple[int, memoryview, memoryview]:
         """Type, bytes and what follows; a small element keeps its bytes in its tag."""
@@ -115,8 +126,8 @@ class _Parser:
         return np.frombuffer(body[: len(body) - len(body) % dtype.itemsize], dtype), rest
 
     def matrix(self, body: memoryview, depth: int) -> tuple[str, Any]:
-        self.elements += 1
-        if self.elements > MAX_ELEMENTS or depth > MAX_DEPTH:
+        self.budget.visit()
+        if depth > MAX_DEPTH:
             raise _Damaged("it has too many or too deep structures")
         if not len(body):
             return "", np.zeros((0, 0))
@@ -144,16 +155,23 @@ class _Parser:
         values, body = self.numbers(body)
         if values.size != math.prod(shape):
             raise _Damaged("an array does not have the size it says")
-        values = values.astype(CLASSES[code], copy=False)
+        dtype = np.dtype(CLASSES[code])
         if is_complex:
             imaginary, _ = self.numbers(body)
             if imaginary.size != values.size:
                 raise _Damaged("an array does not have the size it says")
-            values = values + 1j * imaginary
-        return values.reshape(shape, order="F")
+            dtype = np.result_type(dtype, np.complex64)
+            self.budget.expand(values.size * dtype.itemsize)
+            both = np.empty(values.shape, dtype)
+            both.real, both.imag = values, imaginary
+            return both.reshape(shape, order="F")
+        if values.dtype != dtype:
+            self.budget.expand(values.size * dtype.itemsize)
+        return values.astype(dtype, copy=False).reshape(shape, order="F")
 
     def text(self, body: memoryview) -> str:
         kind, characters, _ = self.element(body)
+        self.budget.expand(4 * len(characters), "a text")
         wide = "utf-16-le" if self.order == "<" else "utf-16-be"
         coding = wide if kind in (4, 17) else "utf-8"
         return bytes(characters).decode(coding, "replace")
@@ -164,11 +182,12 @@ class _Parser:
         width = int(length[0]) if length.size else 0
         if not 1 <= width <= 256:
             raise _Damaged("a struct has no field names")
+        self.budget.visit(len(names) // width)
         fields = [
             bytes(names[i : i + width]).split(b"\0")[0].decode("utf-8", "replace")
             for i in range(0, len(names), width)
         ]
-        if count * len(fields) > MAX_ELEMENTS:
+        if count > MAX_ELEMENTS or count * len(fields) > MAX_ELEMENTS:
             raise _Damaged("a struct is absurdly large")
         records: list[dict[str, Any]] = []
         for _ in range(count):

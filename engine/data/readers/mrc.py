@@ -14,6 +14,7 @@ from engine.data.readers.volumes.slices import by_slices
 from engine.data.sidecar import describe
 from engine.data.sinogram.dataset import SinogramDataset
 from engine.data.sinogram.scan_geometry import Scan
+from engine.files.budget import read_small
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 
@@ -96,9 +97,8 @@ def _tilt_file(path: Path) -> Path | None:
 def _tilts(path: Path, views: int) -> np.ndarray:
     """One angle per line, in degrees."""
     try:
-        if path.stat().st_size > MAX_TILT_BYTES:
-            raise RequestError(f"{path.name} is too large to be a list of tilt angles.")
-        words = path.read_text(encoding="ascii", errors="replace").split()
+        content = read_small(path, MAX_TILT_BYTES, "a list of tilt angles")
+        words = content.decode("ascii", "replace").split()
         angles = np.array([float(word) for word in words])
     except OSError as error:
         raise RequestError(f"Cannot read {path}: {error.strerror}.") from error

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import math
+import struct
 import tokenize
 import zipfile
 import zlib
@@ -12,11 +14,15 @@ from typing import IO
 import numpy as np
 from numpy.lib import format as npy
 
-from engine.data.readers.file_array import FileArray
+from engine.data.readers.file_array import BARE, FileArray, Inflated
+from engine.files.budget import MIB, SMALL, Budget, PartReader, limit, size_in_words
+from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
 
-MAX_BYTES = 1 << 30
 MAX_MEMBERS = 1000
+MAX_HEADER = 10_000  # bytes, as numpy itself has it
+MAX_DIRECTORY = 4 << 20  # bytes, of an archive
+LOCAL_HEADER = struct.Struct("<26xHH")  # of an archive's member; two lengths of what follows
 
 
 def read_npy(path: Path) -> FileArray:
@@ -36,26 +42,25 @@ def read_npy(path: Path) -> FileArray:
 
 def npz_names(path: Path) -> dict[str, tuple[int, ...]]:
     """The arrays of numbers in an archive and their shapes."""
-    return {name: shape for name, (shape, _) in _headers(path).items()}
+    return {name: member.shape for name, member in _members(path).items()}
 
 
-def read_npz(path: Path, name: str) -> np.ndarray:
-    """One array of an archive; its size is checked before anything is unpacked."""
-    shape, dtype = _headers(path)[name]
-    size = math.prod(shape) * dtype.itemsize
-    if size > MAX_BYTES:
-        raise RequestError(f"{path}: '{name}' would need {size / 2**30:.0f} GiB.")
+def read_npz(path: Path, name: str) -> FileArray:
+    """One array of an archive, read or unpacked slice by slice when it is used."""
+    array = _members(path)[name]
+    _check_sum(path, name)
+    return array
+
+
+def _check_sum(path: Path, name: str) -> None:
+    """What the archive says of its bytes, where looking at all of them is quick."""
     with _Archive(path) as archive:
-        member = f"{name}.npy"
-        if archive.getinfo(member).file_size < size:
-            raise RequestError(f"{path}: '{name}' is shorter than it says.")
-        with archive.open(member) as stream:
-            fortran = _header(stream)[1]
-            content = stream.read(size)
-    if len(content) != size:
-        raise RequestError(f"{path}: '{name}' is shorter than it says.")
-    flat = np.frombuffer(content, dtype=dtype)
-    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+        member = archive.getinfo(f"{name}.npy")
+        if member.file_size <= SMALL:
+            budget = Budget(path)
+            with archive.open(member) as stream:
+                while stream.read(MIB):
+                    budget.tick()
 
 
 class _Archive:
@@ -65,19 +70,25 @@ class _Archive:
         self.path = path
 
     def __enter__(self) -> zipfile.ZipFile:
+        check_regular(self.path)
         try:
-            self.file = zipfile.ZipFile(self.path)
+            self.parts = PartReader(self.path.open("rb", buffering=0), MAX_DIRECTORY)
+            self.file = zipfile.ZipFile(self.parts)
         except PermissionError as error:
             raise RequestError(f"{self.path} may not be read: {error.strerror}.") from error
+        except RequestError as error:
+            raise RequestError(f"{self.path} cannot be read: {error}.") from error
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
             raise RequestError(f"{self.path} cannot be read as a NumPy archive.") from error
         return self.file
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> None:
         self.file.close()
+        self.parts.close()
         faults = (
             OSError,
             ValueError,
+            struct.error,
             KeyError,
             EOFError,
             RuntimeError,
@@ -92,30 +103,64 @@ class _Archive:
             raise RequestError(f"{self.path} cannot be read: it is damaged.") from error
 
 
-def _headers(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+def _members(path: Path) -> dict[str, FileArray]:
     found = {}
-    with _Archive(path) as archive:
+    with _Archive(path) as archive, path.open("rb") as file:
         members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
         if len(members) > MAX_MEMBERS:
             raise RequestError(f"{path} holds {len(members)} arrays: too many.")
+        budget = Budget(path)
         for member in members:
+            budget.visit()
+            name = member.filename.removesuffix(".npy")
             with archive.open(member) as stream:
-                shape, _, dtype = _header(stream)
-            if dtype.kind in "fiuc":
-                found[member.filename.removesuffix(".npy")] = (shape, dtype)
+                shape, fortran, dtype = _header(stream)
+                begin = stream.tell()
+            if dtype.kind not in "fiuc":
+                continue
+            size = math.prod(shape) * dtype.itemsize
+            if member.compress_type == zipfile.ZIP_DEFLATED:
+                _afford(path, name, size)
+            if member.file_size < begin + size:
+                raise RequestError(f"{path}: '{name}' is shorter than it says.")
+            file.seek(member.header_offset)
+            start = LOCAL_HEADER.unpack(file.read(LOCAL_HEADER.size))
+            offset = member.header_offset + LOCAL_HEADER.size + sum(start)
+            if member.compress_type == zipfile.ZIP_STORED:
+                array = FileArray(path, dtype, shape, offset + begin, fortran)
+            elif member.compress_type == zipfile.ZIP_DEFLATED:
+                packed = Inflated(path, offset, BARE)
+                array = FileArray(path, dtype, shape, begin, fortran, packed)
+            else:
+                raise RequestError(f"{path}: '{name}' is compressed in a way that is not known.")
+            found[name] = array
     return found
+
+
+def _afford(path: Path, name: str, size: int) -> None:
+    """Packed arrays are unpacked from their beginning, which must come to an end."""
+    most = limit("DUALSCOPE_MAX_EXPANDED_MIB") * MIB
+    if size > most:
+        raise RequestError(
+            f"{path}: '{name}' would need {size_in_words(size)}; up to {size_in_words(most)} are "
+            "unpacked (DUALSCOPE_MAX_EXPANDED_MIB): save it without compression (np.savez)."
+        )
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
     """Shape, whether columns come first, and type; whatever is wrong is a ValueError."""
     try:
         version = npy.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = npy.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = npy.read_array_header_2_0(stream)
-        else:
+        if version not in ((1, 0), (2, 0)):
             raise ValueError(f"version {version}")
+        # numpy would read as much as is declared before it says that it is too much
+        count = stream.read(2 * version[0])
+        length = int.from_bytes(count, "little")
+        if length > MAX_HEADER:
+            raise ValueError(f"a header of {length} bytes")
+        header = io.BytesIO(count + stream.read(length))
+        read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, fortran, dtype = read(header)
     except (SyntaxError, TypeError, RecursionError, MemoryError, tokenize.TokenError) as error:
         raise ValueError("the header makes no sense") from error
     if any(n < 0 for n in shape):

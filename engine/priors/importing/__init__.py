@@ -16,10 +16,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.files.path_safety import check_apart
 from engine.physics.units import IntensityMap
 from engine.priors.importing.checkpoint import (
-    LARGEST_FILE_BYTES,
     Checkpoint,
+    check_size,
     plain,
     read_json,
     read_weights,
@@ -85,6 +86,7 @@ def import_checkpoint(
         raise RequestError(f"{out}: there is no folder {out.absolute().parent}.")
     if out.exists() and not overwrite:
         raise RequestError(f"{out} exists already; say ⟦overwrite⟧ to replace it.")
+    check_apart([out], [path, *([Path(config)] if isinstance(config, Path | str) else [])])
     settings = read_config(config)
     texts = {"name": name or out.stem, "licence": licence, "training_data": training_data}
     texts["description"] = description
@@ -124,8 +126,7 @@ def _read(path: Path, config: Mapping[str, Any]) -> Checkpoint:
         return read_diffusers_folder(path, config)
     if not path.is_file():
         raise RequestError("it is not a file")
-    if path.stat().st_size > LARGEST_FILE_BYTES:
-        raise RequestError(f"it is larger than {LARGEST_FILE_BYTES >> 30} GiB")
+    check_size(path)
     with path.open("rb") as stream:
         start = stream.read(512)
     if start.startswith(b"PK\x03\x04"):
@@ -161,7 +162,8 @@ def read_config(config: Mapping[str, Any] | Path | str | None) -> Mapping[str, A
     except OSError as error:
         raise RequestError(f"{where} cannot be read: {error.strerror}.") from error
     except (RequestError, ValueError, TypeError) as error:
-        raise RequestError(f"{where} is not a configuration: {error}.") from error
+        said = str(error).rstrip(".")
+        raise RequestError(f"{where} is not a configuration: {said}.") from error
 
 
 def _intensity(checkpoint: Checkpoint) -> IntensityMap:

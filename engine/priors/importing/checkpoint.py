@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.files.budget import check_whole, read_small
 from engine.priors.importing.stored import WEIGHT_DTYPES, Weight
 from engine.priors.networks import build_network
 from engine.priors.networks.blocks import ResamplingConv, filter_2d
@@ -102,12 +103,18 @@ def _check_filters(denoiser: nn.Module, tensors: Mapping[str, Tensor]) -> None:
                 raise RequestError(f"'{name}.resample_filter' is not the filter {module.taps}")
 
 
+def check_size(path: Path) -> None:
+    """Before a file is mapped, read or hashed: not too large, and all of it on the disk."""
+    if path.stat().st_size > LARGEST_FILE_BYTES:
+        raise RequestError(f"it is larger than {LARGEST_FILE_BYTES >> 30} GiB")
+    check_whole(path, path.name)
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A small JSON file of settings, whatever else it is called."""
-    if path.stat().st_size > LARGEST_JSON_BYTES:
-        raise RequestError(f"{path.name} is larger than any configuration")
+    content = read_small(path, LARGEST_JSON_BYTES, "a configuration")
     try:
-        values = plain(json.loads(path.read_bytes()))
+        values = plain(json.loads(content))
     except (ValueError, RecursionError):
         raise RequestError(f"{path.name} is not JSON") from None
     if type(values) is not dict:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.priors.discrete_schedule import linear_schedule, sigmas
-from engine.priors.importing.checkpoint import Checkpoint, read_json
+from engine.priors.importing.checkpoint import Checkpoint, check_size, read_json
 from engine.priors.importing.safetensors_weights import read_safetensors
 from engine.priors.importing.stored import Weight
 from engine.priors.importing.torch_zip import read_torch_zip
@@ -78,9 +78,11 @@ def read_diffusers_folder(folder: Path, config: Mapping[str, Any]) -> Checkpoint
         raise RequestError("its scheduler's settings are not names and values")
     source = unet / WEIGHTS
     if source.exists():
-        weights = read_safetensors(_inside(folder, source))
+        check_size(_inside(folder, source))
+        weights = read_safetensors(source)
     elif (unet / PICKLED_WEIGHTS).exists():
         source = _inside(folder, unet / PICKLED_WEIGHTS)
+        check_size(source)
         weights = dict[str, Weight](read_torch_zip(source)[1])
     else:
         raise RequestError(f"there is no {WEIGHTS} in it (weights in several files are not read)")

@@ -8,13 +8,13 @@ weights) and could not say as plainly what it refuses.
 
 from __future__ import annotations
 
-import io
 import struct
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.files.budget import PartReader
 from engine.priors.importing.legacy_storage import STORAGE_NAMES, declared_storage
 from engine.priors.importing.safe_pickle import read_pickle
 from engine.priors.importing.stored import (
@@ -46,27 +46,13 @@ LOCAL_HEADER = struct.Struct("<4s22xHH")
 PLACES = ("ema", "model_ema", "net", "model", "state_dict", "ema_model")
 
 
-class PartReader(io.BufferedReader):
-    """A file that is only read in small parts.
-
-    The standard library reads an archive's directory at once, however large, and makes an object
-    of every entry before it can be asked how many there are.
-    """
-
-    def read(self, size: int | None = -1) -> bytes:
-        if size is None or size < 0:
-            place = self.tell()
-            size = self.seek(0, 2) - place
-            self.seek(place)
-        if size > LARGEST_PART:
-            raise RequestError("its directory or pickle is larger than any checkpoint's")
-        return super().read(size)
-
-
 def read_torch_zip(path: Path) -> tuple[str, dict[str, StoredTensor]]:
     """The place of the state dict in the file ('' for the file itself), and its tensors."""
     try:
-        with PartReader(path.open("rb", buffering=0)) as parts, zipfile.ZipFile(parts) as archive:
+        with (
+            PartReader(path.open("rb", buffering=0), LARGEST_PART) as parts,
+            zipfile.ZipFile(parts) as archive,
+        ):
             folder = _checked(archive, path)
             entry = archive.getinfo(f"{folder}/data.pkl")
             if f"{folder}/byteorder" in archive.namelist():

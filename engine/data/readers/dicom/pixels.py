@@ -22,6 +22,7 @@ from pydicom.uid import JPEG2000TransferSyntaxes, JPEGLSTransferSyntaxes
 from engine.data.images.air import AIR_HU
 from engine.data.readers.dicom.image import PixelLayout, SliceImage
 from engine.data.readers.dicom.scan import inflate, open_file, quiet_pydicom
+from engine.files.budget import Budget
 from engine.spec.errors import RequestError
 
 # the decoder to ask where there are several; gdcm, the least robust, where there is no other
@@ -97,6 +98,8 @@ def decode(layout: PixelLayout, frame: int) -> np.ndarray:
 def _decode(stream: BinaryIO, layout: PixelLayout, frame: int) -> np.ndarray:
     stream.seek(layout.element.offset)
     if layout.is_encapsulated:
+        size = layout.rows * layout.columns * max(4, layout.bits_allocated // 8)  # of a decoder
+        Budget(layout.path).expand(size, f"frame {frame + 1} of {layout.rows} x {layout.columns}")
         encoded = get_frame(
             stream, frame, number_of_frames=layout.frames, extended_offsets=layout.offset_table
         )
@@ -199,6 +202,7 @@ def unpack_bits(segment: bytes, length: int) -> bytearray:
 # streams that are not what they should be, are cut off, or hold stray markers are refused here.
 
 SOI, EOI, SOS, DHT, DRI, LSE = 0xD8, 0xD9, 0xDA, 0xC4, 0xDD, 0xF8
+MOST_TILES, MOST_BOXES = 4096, 100  # of JPEG 2000; a decoder keeps kilobytes for each tile
 PLAIN_SEGMENTS = {0xDB, 0xFE, *range(0xE0, 0xF0)}  # quantisation, comment, application data
 START_OF_FRAME: dict[str, tuple[int, ...]] = {
     uid.JPEGBaseline8Bit: (0xC0,),
@@ -228,14 +232,40 @@ def read_codestream(encoded: bytes, syntax: str) -> Stream:
 
 
 def _read_jpeg2000(encoded: bytes) -> Stream:
-    start = encoded[:4096].find(b"\xff\x4f\xff\x51")  # inside of boxes, if it has them
-    if start < 0 or len(encoded) < start + 43:
+    at = _codestream_at(encoded)
+    if encoded[at : at + 4] != b"\xff\x4f\xff\x51" or len(encoded) < at + 45:
         raise ValueError("no JPEG 2000 header")
-    width, height, left, top = (
-        int.from_bytes(encoded[start + at : start + at + 4], "big") for at in (8, 12, 16, 20)
-    )
-    components = int.from_bytes(encoded[start + 40 : start + 42], "big")
-    return Stream(height - top, width - left, components, (encoded[start + 42] & 0x7F) + 1)
+    sizes = struct.unpack_from(">8IH", encoded, at + 8)  # ISO 15444-1, A.5.1
+    width, height, left, top, tile_width, tile_height, tile_left, tile_top, components = sizes
+    precision, step_x, step_y = encoded[at + 42 : at + 45]
+    if not (tile_width and tile_height) or (step_x, step_y) != (1, 1):
+        raise ValueError("no tiles, or samples left out")
+    if tile_left > left or tile_top > top or width <= left or height <= top:
+        raise ValueError("tiles outside of the picture")
+    tiles = -(-(width - tile_left) // tile_width) * -(-(height - tile_top) // tile_height)
+    if tiles > MOST_TILES:
+        raise ValueError(f"{tiles} tiles")
+    return Stream(height - top, width - left, components, (precision & 0x7F) + 1)
+
+
+def _codestream_at(encoded: bytes) -> int:
+    """Where the codestream begins: at once, or in its box (other boxes may hold anything)."""
+    at = 0
+    for _ in range(MOST_BOXES):
+        if encoded[at : at + 4] == b"\xff\x4f\xff\x51":
+            return at
+        if len(encoded) < at + 16:
+            break
+        length, kind = struct.unpack_from(">I4s", encoded, at)
+        head = 8
+        if length == 1:
+            length, head = struct.unpack_from(">Q", encoded, at + 8)[0], 16
+        if kind == b"jp2c":
+            return at + head
+        if length < head:
+            break
+        at += length
+    raise ValueError("no JPEG 2000 header")
 
 
 def _read_jpeg(encoded: bytes, frames: tuple[int, ...], is_ls: bool) -> Stream:

@@ -27,12 +27,12 @@ from pydicom.uid import (
 
 from engine.data.readers.dicom.values import Values, tags_of, values_of
 from engine.data.silence_pydicom import silence_pydicom
+from engine.files.budget import MIB, Budget
 from engine.spec.errors import RequestError
 
 CHUNK = 1 << 15
 MAX_VALUE = 1 << 23  # bytes of one header element that is kept
 MAX_ELEMENTS = 2_000_000
-MAX_INFLATED = 1 << 29
 UNDEFINED = 0xFFFFFFFF
 META_END, PIXELS = 0x00030000, 0x7FE00008
 LONG_FORMS = frozenset(b"OB OD OF OL OV OW SQ SV UC UN UR UT UV".split())
@@ -257,11 +257,12 @@ def _pixel_element(
 def inflate(path: Path, stream: BinaryIO, offset: int) -> BinaryIO:
     """The data set of a deflated file; refused when it would fill the memory."""
     stream.seek(offset)
-    decompressor = zlib.decompressobj(-zlib.MAX_WBITS)
+    worker, content, budget = zlib.decompressobj(-zlib.MAX_WBITS), bytearray(), Budget(path)
     try:
-        content = decompressor.decompress(stream.read(), MAX_INFLATED)
+        while not worker.eof and (packed := worker.unconsumed_tail or stream.read(CHUNK)):
+            piece = worker.decompress(packed, MIB)
+            budget.expand(len(piece), "inflated, it")
+            content += piece
     except zlib.error as error:
         raise RequestError(f"{path} is damaged: its deflated content cannot be read.") from error
-    if decompressor.unconsumed_tail:
-        raise RequestError(f"{path} inflates to more than {MAX_INFLATED >> 20} MB; refused.")
     return io.BytesIO(content)

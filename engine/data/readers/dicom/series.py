@@ -13,6 +13,7 @@ from engine.data.readers.dicom.multiframe import slices_of
 from engine.data.readers.dicom.scan import Header, read_header
 from engine.data.readers.dicom.stacks import split_stacks
 from engine.spec.errors import RequestError, Sentence
+from engine.spec.text import shown
 
 
 @dataclass
@@ -86,7 +87,9 @@ def find_series(path: Path, modality: str | None = None) -> list[Series]:
     found = [part for series in found for part in _parts_of(series)]
     for number, series in enumerate(found, 1):
         series.number = number
-        series.warnings += warnings
+        series.warnings = [shown(sentence) for sentence in (*series.warnings, *warnings)]
+        series.modality = shown(series.modality)
+        series.refusal = None if series.refusal is None else shown(series.refusal)
     return found
 
 

@@ -11,11 +11,14 @@ import struct
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import pydicom
 from pydicom.charset import convert_encodings, decode_bytes
 from pydicom.datadict import dictionary_VR, tag_for_keyword
 from pydicom.dataelem import RawDataElement
+
+from engine.spec.text import shown
 
 BINARY = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d", "UV": "Q", "SV": "q"}
 TEXT = frozenset(
@@ -50,7 +53,9 @@ class Values:
 
         ``signed`` settles what DICOM leaves to PixelRepresentation ('US or SS').
         """
-        vr, data = self.raw.get(keyword, ("", b""))
+        if keyword not in self.raw:  # most are not, and a folder may have 20,000 files
+            return ()
+        vr, data = self.raw[keyword]
         if signed is not None and len(data) == 2:
             vr = "SS" if signed else "US"
         elif vr not in BINARY and vr not in TEXT:
@@ -85,9 +90,9 @@ class Values:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 encodings = convert_encodings(self.texts("SpecificCharacterSet") or [""])
-                return decode_bytes(data, encodings, set()).strip("\0 ")
+                return shown(decode_bytes(data, encodings, set()).strip("\0 "))
         except (LookupError, UnicodeError, ValueError, AttributeError, TypeError):
-            return data.decode("utf-8", "replace").strip("\0 ")
+            return shown(data.decode("utf-8", "replace").strip("\0 "))
 
 
 def values_of(item: pydicom.Dataset, wanted: dict[int, str], little: bool) -> Values:
@@ -106,6 +111,7 @@ def values_of(item: pydicom.Dataset, wanted: dict[int, str], little: bool) -> Va
     return Values(raw, little)
 
 
+@cache
 def _dictionary_vr(keyword: str) -> str:
     tag = tag_for_keyword(keyword)
     return dictionary_VR(tag) if tag is not None else ""

@@ -10,7 +10,7 @@ import numpy as np
 from engine.data.readers.hdf5 import safe as hdf5_safe
 from engine.spec.errors import RequestError
 
-MAX_ELEMENTS = 10_000
+MAX_ELEMENTS = 10_000  # of one cell or struct array
 MAX_DEPTH = 8
 
 
@@ -19,8 +19,8 @@ class Mat73:
 
     def __init__(self, file: h5py.File) -> None:
         self.file = file
-        self.elements = 0
-        self.bytes = 0
+        self.budget = hdf5_safe.budget_of(file)
+        self._open: set[tuple[int, int]] = set()  # the structs that are being read
 
     def variables(self) -> dict[str, Any]:
         """Structs only: plain arrays are read one at a time by name."""
@@ -34,8 +34,8 @@ class Mat73:
         return found
 
     def value(self, node: h5py.Group | h5py.Dataset, depth: int) -> Any:
-        self.elements += 1
-        if self.elements > MAX_ELEMENTS or depth > MAX_DEPTH:
+        self.budget.visit()
+        if depth > MAX_DEPTH:
             raise RequestError(f"{self._name()} has too many or too deep structures.")
         if isinstance(node, h5py.Group):
             return self._struct(node, depth)
@@ -49,21 +49,28 @@ class Mat73:
         if node.attrs.get("MATLAB_empty", 0):
             return np.zeros((0, 0))
         values = hdf5_safe.read(node)
-        self.bytes += values.nbytes
-        if self.bytes > hdf5_safe.MAX_READ_BYTES:
-            raise RequestError(f"{self._name()} holds more than 1 GiB of struct fields.")
         if is_complex(node):
-            values = values["real"] + 1j * values["imag"]
+            dtype = np.result_type(values["real"], values["imag"], np.complex64)
+            self.budget.expand(values.size * dtype.itemsize, f"'{node.name}'")
+            both = np.empty(values.shape, dtype)
+            both.real, both.imag = values["real"], values["imag"]
+            values = both
         if _class(node) == "char":
+            self.budget.expand(8 * values.size, f"'{node.name}'")
             codes = values.T.reshape(-1, order="F").astype(np.uint16)
             return codes.astype("<u2").tobytes().decode("utf-16-le", "replace")
         return values.T
 
     def _struct(self, group: h5py.Group, depth: int) -> Any:
         fields = {}
+        self._open.add(hdf5_safe.address(group))
         for name in list(group.keys()):
             node = hdf5_safe.item(group, name)
+            inside = isinstance(node, h5py.Group) and hdf5_safe.address(node) in self._open
+            if inside:
+                raise RequestError(f"{self._name()} has a struct that holds itself.")
             fields[name] = None if node is None else self.value(node, depth + 1)
+        self._open.discard(hdf5_safe.address(group))
         counts = {len(v) for v in fields.values() if isinstance(v, _Many)}
         if len(counts) != 1:
             return fields
@@ -88,10 +95,7 @@ class Mat73:
     def _refuse_foreign(self, node: h5py.Dataset) -> None:
         if node.external or node.is_virtual:
             raise RequestError(f"{self._name()} keeps numbers in other files; refused.")
-        if node.chunks and int(np.prod(node.chunks)) * node.dtype.itemsize > (
-            hdf5_safe.MAX_READ_BYTES
-        ):
-            raise RequestError(f"{self._name()} is stored in pieces that are too large.")
+        hdf5_safe.check_chunks(node)
 
     def _name(self) -> str:
         return str(self.file.filename).replace("\\", "/").rsplit("/", 1)[-1]

@@ -27,24 +27,35 @@ ENTRIES, DEPTH = 64, 2
 
 def find_detector(file: h5py.File) -> str | None:
     """The path of the detector group of the first entry that has frames with keys."""
-    for entry, group in _entries(file, "", DEPTH):
+    seen: set[tuple[int, int]] = set()
+    for entry, group in _entries(file):
         for name, instrument in children(group):
             if not _is(name, instrument, "instrument", "NXinstrument"):
                 continue
+            if hdf5_safe.address(instrument) in seen:
+                continue
+            seen.add(hdf5_safe.address(instrument))
             for part, detector in children(instrument):
                 if isinstance(detector, h5py.Group) and _has_frames(detector):
                     return f"{entry}{name}/{part}"
     return None
 
 
-def _entries(group: h5py.Group, prefix: str, depth: int) -> list[tuple[str, h5py.Group]]:
-    """Groups that may be entries (or Diamond's subentries), outermost first."""
+def _entries(file: h5py.File) -> list[tuple[str, h5py.Group]]:
+    """Groups that may be entries (or Diamond's subentries), outermost first, each once."""
+    level: list[tuple[str, h5py.Group]] = [("", file)]
     found: list[tuple[str, h5py.Group]] = []
-    for name, node in children(group):
-        if isinstance(node, h5py.Group) and len(found) < ENTRIES:
-            found.append((f"{prefix}{name}/", node))
-            if depth > 1:
-                found += _entries(node, f"{prefix}{name}/", depth - 1)
+    seen = {hdf5_safe.address(file)}
+    for _ in range(DEPTH):
+        inner: list[tuple[str, h5py.Group]] = []
+        for prefix, group in level:
+            for name, node in children(group):
+                if not isinstance(node, h5py.Group) or len(inner) >= ENTRIES:
+                    continue
+                if (address := hdf5_safe.address(node)) not in seen:
+                    seen.add(address)
+                    inner.append((f"{prefix}{name}/", node))
+        found, level = [*found, *inner], inner
     return found
 
 

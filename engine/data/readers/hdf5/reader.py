@@ -133,20 +133,28 @@ def _open_named(path: Path, options: InputOptions, said: InputOptions) -> Datase
     with hdf5_safe.open_h5(path) as file:
         if said.dataset is not None:
             hdf5_safe.item(file, said.dataset)  # a link to elsewhere is named as such
-        name = choose(path, dict(_arrays(file, "", MAX_DEPTH)), said)
+        name = choose(path, dict(_arrays(file, MAX_DEPTH)), said)
         if any("MATLAB_class" in node.attrs for _, node in _some(file)):
             stored = Mat73(file).value(file[name], 0)
     stored = StoredArray(path, name) if stored is None else stored
     return open_array(stored, path, options, partial(open_hdf5, path))
 
 
-def _arrays(group: h5py.Group, prefix: str, depth: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for name, node in children(group):
-        if isinstance(node, h5py.Group):
-            if depth > 0:
-                yield from _arrays(node, f"{prefix}{name}/", depth - 1)
-        elif node.shape is not None and (node.dtype.kind in "fiuc" or is_complex(node)):
-            yield f"{prefix}{name}", node.shape
+def _arrays(file: h5py.File, depth: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Each array once, by its shortest name; hard links may form circles."""
+    level, seen = [("", file)], {hdf5_safe.address(file)}
+    for _ in range(depth + 1):
+        inner: list[tuple[str, Any]] = []
+        for prefix, group in level:
+            for name, node in children(group):
+                if (address := hdf5_safe.address(node)) in seen:
+                    continue
+                seen.add(address)
+                if isinstance(node, h5py.Group):
+                    inner.append((f"{prefix}{name}/", node))
+                elif node.shape is not None and (node.dtype.kind in "fiuc" or is_complex(node)):
+                    yield f"{prefix}{name}", node.shape
+        level = inner
 
 
 def is_kspace_h5(file: h5py.File) -> bool:

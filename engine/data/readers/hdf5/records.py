@@ -18,6 +18,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.files.budget import Budget
 from engine.spec.errors import RequestError
 
 MAX_CHUNK_BYTES = 1 << 24
@@ -31,6 +32,7 @@ def raw_records(dataset: h5py.Dataset, path: Path, size: int) -> Iterator[Record
     """
     if dataset.file.id.get_create_plist().get_sizes()[0] != 8:
         raise RequestError(f"{path}: its addresses are not of 64 bits; not supported.")
+    Budget(path).expand(int(dataset.size) * size, f"'{dataset.name}'")
     if dataset.chunks:
         yield from _chunks(dataset, path, size)
         return

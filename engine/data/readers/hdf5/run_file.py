@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 from engine.data.dataset import ImageDataset, Placement
-from engine.data.readers.hdf5.safe import MAX_READ_BYTES, array, item, open_h5, read, text
+from engine.data.readers.hdf5.safe import array, item, open_h5, read, text
 from engine.data.readers.volumes.volume import settle_pixel, stated_unit
 from engine.data.sidecar import Described
 from engine.files.record import RunRecord
@@ -147,13 +147,10 @@ def _arrays(path: Path, file: h5py.File) -> dict[str, np.ndarray]:
         found = item(file, group)
         if isinstance(found, h5py.Group):
             names += [f"{group}/{name}" for name, _ in zip(found, range(MAX_ARRAYS), strict=False)]
-    arrays, total = {}, 0
+    arrays = {}
     for name in names:
         found = array(file, name)
         if found is not None:
-            total += math.prod(found.shape) * found.dtype.itemsize
-            if total > 2 * MAX_READ_BYTES:
-                raise RequestError(f"{path} is too large to be opened as a whole.")
             arrays[name] = read(found)
     return arrays
 

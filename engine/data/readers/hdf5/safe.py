@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,19 @@ import numpy as np
 
 from engine.data.readers.hdf5 import links as hdf5_links
 from engine.data.readers.hdf5 import trial as hdf5_trial
+from engine.files.budget import Budget
 from engine.spec.errors import DescriptionNeeded, RequestError
 
-MAX_READ_BYTES = 1 << 30
 MAX_ITEMS = 10_000
 MAX_TEXT = 16 << 20
 MAX_HOPS = 8  # links that lead to links
+_budget: ContextVar[Budget | None] = ContextVar("_budget", default=None)
 
 
 @contextmanager
 def open_h5(path: Path) -> Iterator[h5py.File]:
     """The file, for reading; whatever h5py finds wrong inside it becomes one sentence."""
+    token = _budget.set(Budget(path, path.name))
     try:
         hdf5_trial.check(path)
         with hdf5_links.others_closed(), h5py.File(path, "r", locking=False) as file:
@@ -41,11 +44,19 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
         raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError) as error:
         raise RequestError(f"{path} cannot be read: it is damaged or not an HDF5 file.") from error
+    finally:
+        _budget.reset(token)
+
+
+def budget_of(node: h5py.Group | h5py.Dataset) -> Budget:
+    """What may still be spent on the file that is open."""
+    return _budget.get() or Budget(Path(node.file.filename), _file(node))
 
 
 def item(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Dataset | None:
     """The object at ``name`` (a path), if it is there and lies in this very file."""
     here: h5py.Group | h5py.Dataset = group
+    budget_of(group).visit(1 + name.count("/"))
     for part in name.strip("/").split("/"):
         # `part in here` would follow a link to see whether it leads anywhere
         if not isinstance(here, h5py.Group) or not here.id.links.exists(part.encode()):
@@ -114,6 +125,12 @@ def lies_inside(group: h5py.Group, name: str) -> bool:
     return group.id.links.get_info(name.encode()).type == h5py.h5l.TYPE_HARD
 
 
+def address(node: h5py.Group | h5py.Dataset) -> tuple[int, int]:
+    """Tells objects apart; one of them may have any number of names."""
+    info = h5py.h5o.get_info(node.id)
+    return int(info.fileno), int(info.addr)
+
+
 def array(group: h5py.Group, name: str) -> h5py.Dataset | None:
     """The numeric dataset at ``name``; not read yet. None when it is missing."""
     found = item(group, name)
@@ -125,19 +142,40 @@ def array(group: h5py.Group, name: str) -> h5py.Dataset | None:
         or found.dtype.kind not in "fiucb"
     ):
         raise RequestError(f"{_file(group)}: '{name}' is not an array of numbers.")
-    if found.chunks and int(np.prod(found.chunks)) * found.dtype.itemsize > MAX_READ_BYTES:
-        raise RequestError(f"{_file(group)}: '{name}' is stored in pieces that are too large.")
+    check_chunks(found)
     return found
+
+
+def check_chunks(dataset: h5py.Dataset) -> None:
+    """A chunk is unpacked as a whole for each slice that is asked for."""
+    if dataset.chunks:
+        size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+        name = f"'{dataset.name}' is stored in pieces that are too large: one"
+        Budget(Path(dataset.file.filename), _file(dataset)).expand(size, name)
 
 
 def read(dataset: h5py.Dataset, index: Any = ()) -> np.ndarray:
     """``dataset[index]``, refused when it would be absurdly large."""
     shape = np.broadcast_to(np.uint8(0), dataset.shape)[index].shape  # without any memory
-    count = math.prod(shape)
-    if count * dataset.dtype.itemsize > MAX_READ_BYTES:
-        size = count * dataset.dtype.itemsize / 2**30
-        raise RequestError(f"{_file(dataset)}: '{dataset.name}' would need {size:.0f} GiB.")
+    size = math.prod(shape) * dataset.dtype.itemsize
+    budget = budget_of(dataset)
+    (budget.expand if dataset.chunks else budget.read)(size, f"'{dataset.name}'")
+    if dataset.chunks:
+        budget.work(_touched(dataset, index), f"'{dataset.name}'")
     return np.asarray(dataset[index])
+
+
+def _touched(dataset: h5py.Dataset, index: Any) -> int:
+    """Bytes of the chunks that are unpacked for ``dataset[index]``."""
+    parts = index if isinstance(index, tuple) else (index,)
+    count = 1
+    for axis, (n, length) in enumerate(zip(dataset.shape, dataset.chunks, strict=True)):
+        part = parts[axis] if axis < len(parts) and Ellipsis not in parts else slice(None)
+        wanted = 1 if isinstance(part, int | np.integer) else n
+        if isinstance(part, slice):
+            wanted = len(range(n)[part]) * abs(part.step or 1)
+        count *= min(-(-wanted // length) + 1, -(-n // length)) if wanted > 1 else 1
+    return count * math.prod(dataset.chunks) * dataset.dtype.itemsize
 
 
 def text(group: h5py.Group, name: str) -> str | None:

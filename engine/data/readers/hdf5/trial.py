@@ -97,9 +97,14 @@ def main(path: str) -> int:
     if sys.platform != "win32":
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for kind, most in (
+            (resource.RLIMIT_AS, BYTES),
+            (resource.RLIMIT_CPU, CPU_SECONDS),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            hard = resource.getrlimit(kind)[1]  # may be lower already, and cannot be raised
+            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(kind, (most, most))
     walk(path)
     return 0
 

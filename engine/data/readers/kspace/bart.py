@@ -8,8 +8,10 @@ dimension 2 is a spoke through the centre, and has about the same energy.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from engine.data.readers.file_array import FileArray
 from engine.data.readers.kspace.arrays import open_kspace_array
 from engine.data.readers.kspace.map_file import open_maps
 from engine.data.readers.kspace.spokes import find_trajectory, make_dataset
+from engine.files.budget import read_small
+from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 
@@ -40,11 +44,15 @@ def open_bart(path: Path, options: InputOptions) -> Dataset:
         return open_bart_spokes(path, options, "option")
     if (beside := trajectory_beside(path)) is not None:
         return open_bart_spokes(path, replace(options, trajectory=beside), "beside the data")
-    data = open_pair(path)
+    values, dims = _checked_pair(path)
     warnings: list[str] = []
     maps = None
     files = [*_pair(path)]
-    array = _first_of_rest(data, path, warnings)
+    lazy = options.axes is None and _by_slices(dims)
+    if lazy:
+        _warn_of_rest(dims, path, warnings)
+    else:
+        array = _first_of_rest(open_pair(path), path, warnings)
     if options.dataset is not None:
         companion = _companion(path, options.dataset)
         maps = _first_of_rest(open_pair(companion), companion, warnings)
@@ -53,23 +61,53 @@ def open_bart(path: Path, options: InputOptions) -> Dataset:
         array, maps = array.squeeze(), None if maps is None else maps.squeeze()
         dataset = open_kspace_array(array, path, options, maps)
     else:
-        _check_cartesian(array, path)
-        volume = _arranged(array, path)
+        if not lazy:
+            _check_cartesian(array, path)
+        volume: Volume = StoredSlices(values, dims) if lazy else _arranged(array, path)
         map_volume = None if maps is None else _arranged_maps(maps, volume, path)
         said = replace(options, axes="read,phase,coil,slice")
         dataset = open_kspace_array(volume, path, said, map_volume)  # type: ignore[arg-type]
         dataset.facts = [fact for fact in dataset.facts if fact.name != "axes"]
-        dataset.add_fact("plane", _plane(volume, array), "the dimensions that were measured")
+        dataset.add_fact("plane", _plane(volume, dims), "the dimensions that were measured")
     dataset.files = tuple(files)
-    dataset.add_fact("format", f"BART, dimensions {list(data.shape)}", "hdr")
+    dataset.add_fact("format", f"BART, dimensions {dims}", "hdr")
     dataset.warnings += warnings
     return dataset
 
 
 def open_pair(path: Path) -> np.ndarray:
     """The array of a pair, read whole; its size is checked against the header before."""
+    values, dims = _checked_pair(path)
+    return np.asarray(FileArray(values, np.dtype("<c8"), tuple(dims), fortran=True))
+
+
+class StoredSlices:
+    """[read, phase, coil, slice] of a pair, read when asked for.
+
+    Of every other dimension the first entry is taken: what is left of a slice lies together.
+    """
+
+    def __init__(self, values: Path, dims: list[int]) -> None:
+        self.values, self.dtype = values, np.dtype("<c8")
+        self.shape = (dims[READ], dims[PHASE], dims[COIL], dims[SLICE])
+        self._step = 8 * math.prod(dims[:SLICE])
+
+    def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
+        *rest, number = index
+        offset = range(self.shape[-1])[number] * self._step
+        one = FileArray(self.values, self.dtype, self.shape[:3], offset, fortran=True)
+        return np.asarray(one)[tuple(rest)]
+
+
+def _by_slices(dims: list[int]) -> bool:
+    """Whether a slice needs nothing of the others: no partitions, no readout to be cut up."""
+    return dims[PARTITION] == 1 and min(dims[READ], dims[PHASE]) > 1
+
+
+def _checked_pair(path: Path) -> tuple[Path, list[int]]:
     header, values = _pair(path)
     dims = _dimensions(header)
+    check_regular(values)
     try:
         size = values.stat().st_size
     except OSError as error:
@@ -78,7 +116,7 @@ def open_pair(path: Path) -> np.ndarray:
         raise RequestError(
             f"{values} has {size} bytes; its header's dimensions need {8 * math.prod(dims)}."
         )
-    return np.asarray(FileArray(values, np.dtype("<c8"), tuple(dims), fortran=True))
+    return values, dims
 
 
 def _pair(path: Path) -> tuple[Path, Path]:
@@ -91,11 +129,10 @@ def _pair(path: Path) -> tuple[Path, Path]:
 
 def _dimensions(header: Path) -> list[int]:
     try:
-        if header.stat().st_size > MAX_HEADER_BYTES:
-            raise RequestError(f"{header} is too long for a BART header.")
-        lines = header.read_text("utf-8", "replace").splitlines()
+        text = read_small(header, MAX_HEADER_BYTES, "a BART header").decode("utf-8", "replace")
     except OSError as error:
         raise RequestError(f"{header} does not exist or may not be read.") from error
+    lines = text.splitlines()
     titles = [line.strip() for line in lines]
     if "# Dimensions" not in titles or titles.index("# Dimensions") + 1 >= len(lines):
         raise RequestError(f"{header} has no dimensions: it is no BART header.")
@@ -133,12 +170,16 @@ def _check_cartesian(array: np.ndarray, path: Path) -> None:
 
 def _first_of_rest(data: np.ndarray, path: Path, warnings: list[str]) -> np.ndarray:
     """[read, phase, partition, coil, slice]; of every other dimension the first entry."""
-    for axis, n in enumerate(data.shape):
+    _warn_of_rest(data.shape, path, warnings)
+    index = tuple(slice(None) if axis in KEPT else 0 for axis in range(data.ndim))
+    return data[index]
+
+
+def _warn_of_rest(dims: Sequence[int], path: Path, warnings: list[str]) -> None:
+    for axis, n in enumerate(dims):
         if axis not in KEPT and n > 1:
             name = NAMES.get(axis, f"entries of dimension {axis}")
             warnings.append(f"{path.name} holds {n} {name}; the first is used.")
-    index = tuple(slice(None) if axis in KEPT else 0 for axis in range(data.ndim))
-    return data[index]
 
 
 def _arranged(array: np.ndarray, path: Path) -> np.ndarray | PartitionedKspace:
@@ -157,9 +198,7 @@ def _arranged(array: np.ndarray, path: Path) -> np.ndarray | PartitionedKspace:
     return PartitionedKspace(volume.transpose(1, 3, 2, 0))
 
 
-def _arranged_maps(
-    maps: np.ndarray, volume: np.ndarray | PartitionedKspace, path: Path
-) -> np.ndarray:
+def _arranged_maps(maps: np.ndarray, volume: Volume, path: Path) -> np.ndarray:
     """Maps in the order of ``volume``: they live in image space, where nothing is transformed."""
     flat = maps[..., 0].transpose(0, 1, 3, 2) if maps.shape[4] == 1 else maps[:, :, 0]
     for ordered in (flat, flat.transpose(1, 3, 2, 0)):
@@ -168,8 +207,8 @@ def _arranged_maps(
     raise RequestError(f"{path}: maps of {maps.shape} do not fit its data.")
 
 
-def _plane(volume: np.ndarray | PartitionedKspace, array: np.ndarray) -> str:
-    second = volume.shape[:2] == array.shape[1:3] and array.shape[2] > 1
+def _plane(volume: Volume, dims: list[int]) -> str:
+    second = volume.shape[:2] == tuple(dims[1:3]) and dims[PARTITION] > 1
     return "dimensions 1 and 2, both phase encodings" if second else "dimensions 0 and 1"
 
 
@@ -202,6 +241,7 @@ class PartitionedKspace:
         return total
 
 
+Volume = np.ndarray | PartitionedKspace | StoredSlices
 BESIDE = ("traj", "trj", "trajectory")
 
 

@@ -87,7 +87,7 @@ def _arrays_of(path: Path) -> dict[str, Reader]:
     from engine.data.readers.hdf5.reader import MAX_DEPTH, _arrays
 
     with open_h5(path) as file:
-        names = [name for name, _ in _arrays(file, "", MAX_DEPTH)]
+        names = [name for name, _ in _arrays(file, MAX_DEPTH)]
     return {name: partial(_stored, path, name) for name in names}
 
 

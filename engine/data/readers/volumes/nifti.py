@@ -15,7 +15,8 @@ from nibabel.spatialimages import HeaderDataError
 
 from engine.data.dataset import ImageDataset
 from engine.data.images.orientation import flip_lps_ras
-from engine.data.readers.volumes.stored_volume import StoredVolume, inflate, read_start
+from engine.data.readers.file_array import Inflated
+from engine.data.readers.volumes.stored_volume import StoredVolume, read_start
 from engine.data.readers.volumes.volume import volume_dataset
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
@@ -94,11 +95,7 @@ def read_header(path: Path, packed: bool) -> Nifti1Header | Nifti2Header:
 
 
 def _first_bytes(path: Path, packed: bool, count: int) -> bytes:
-    if not packed:
-        block = read_start(path, count)
-    else:
-        with path.open("rb") as stream:
-            block = bytes(inflate(stream, path, count))
+    block = Inflated(path).read(0, count) if packed else read_start(path, count)
     if len(block) < count:
         raise RequestError(f"{path} is cut off within its header.")
     return block

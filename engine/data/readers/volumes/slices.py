@@ -9,6 +9,7 @@ import numpy as np
 from engine.spec.errors import RequestError
 
 MAX_VALUES = 1 << 28  # of one slice
+MAX_SLICES = 50_000
 
 
 class Indexable(Protocol):
@@ -77,4 +78,6 @@ def by_slices(
     view = SliceView(array, (along, order.index(names[1]), order.index(names[2])))
     if view.shape[1] * view.shape[2] > MAX_VALUES:
         raise RequestError(f"{name} has slices of {view.shape[1:]} values: too large.")
+    if view.shape[0] > MAX_SLICES:
+        raise RequestError(f"{name} has {view.shape[0]} slices: at most {MAX_SLICES} can be used.")
     return view

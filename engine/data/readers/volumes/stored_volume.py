@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import threading
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,22 +16,23 @@ from typing import BinaryIO
 
 import numpy as np
 
+from engine.data.readers.file_array import Inflated
+from engine.files.budget import MIB, Budget, limit
+from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
 
 MAX_PLANE_BYTES = 1 << 29
-MAX_UNPACKED_BYTES = 1 << 30  # of a compressed volume, which is held in memory as stored
 MAX_TEXT_BYTES = 1 << 24
 MAX_SIDE, MAX_SLICES = 1 << 20, 50_000
 DEFLATE_RATIO = 1032  # zlib cannot pack tighter than this
-CHUNK = 1 << 18
 
 
 @dataclass
 class StoredVolume:
     """Planes of ``shape`` (i fastest, then j; all further axes number the planes).
 
-    ``offset`` counts bytes of the file, ``skip`` bytes after unpacking. A compressed file is
-    unpacked once, when its first plane is asked for.
+    ``offset`` counts bytes of the file, ``skip`` bytes after unpacking. Numbers as text are read
+    once, when the first plane is asked for.
     """
 
     path: Path
@@ -41,7 +41,8 @@ class StoredVolume:
     offset: int = 0
     skip: int = 0
     packing: str = "raw"  # or 'deflate' (gzip and zlib alike) or 'text'
-    _unpacked: np.ndarray | None = None
+    _inflated: Inflated | None = None
+    _numbers: np.ndarray | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
@@ -74,10 +75,11 @@ class StoredVolume:
             if size > MAX_TEXT_BYTES:
                 raise RequestError(f"{self.path}: numbers as text are read up to 16 MB only.")
         else:
-            if self.skip + wanted > MAX_UNPACKED_BYTES:
+            if self.skip + wanted > limit("DUALSCOPE_MAX_EXPANDED_MIB") * MIB:
                 raise RequestError(
-                    f"{self.path}: it would need {wanted / 2**30:.1f} GiB when unpacked; store "
-                    "it uncompressed, so that its slices can be read one by one."
+                    f"{self.path}: it would need {wanted / 2**30:.1f} GiB when unpacked "
+                    "(DUALSCOPE_MAX_EXPANDED_MIB); store it uncompressed, so that its slices can "
+                    "be read one by one."
                 )
             enough = DEFLATE_RATIO * available >= self.skip + wanted
         if not enough:
@@ -85,28 +87,32 @@ class StoredVolume:
 
     def plane(self, number: int) -> np.ndarray:
         """The stored plane ``[i, j]``."""
+        start = self.skip + number * self.plane_bytes
         if self.packing == "raw":
-            start = self.offset + self.skip + number * self.plane_bytes
+            Budget(self.path).read(self.plane_bytes)
             with _opened(self.path) as stream:
-                stream.seek(start)
+                stream.seek(self.offset + start)
                 content = stream.read(self.plane_bytes)
             if len(content) < self.plane_bytes:
                 raise _too_short(self.path)
             flat = np.frombuffer(content, self.dtype)
+        elif self.packing == "deflate":
+            Budget(self.path).expand(self.plane_bytes)
+            flat = np.frombuffer(self._contents().read(start, self.plane_bytes), self.dtype)
         else:
             with self._lock:
-                if self._unpacked is None:
-                    self._unpacked = self._read_all()
-            flat = self._unpacked[number]
+                if self._numbers is None:
+                    with _opened(self.path) as stream:
+                        stream.seek(self.offset)
+                        self._numbers = self._parse(stream.read(MAX_TEXT_BYTES + 1))
+            flat = self._numbers[number]
         return flat.reshape(self.shape[1], self.shape[0]).T
 
-    def _read_all(self) -> np.ndarray:
-        with _opened(self.path) as stream:
-            stream.seek(self.offset)
-            if self.packing == "text":
-                return self._parse(stream.read(MAX_TEXT_BYTES + 1))
-            content = inflate(stream, self.path, self.skip + self.plane_bytes * self.planes)
-        return np.frombuffer(content, self.dtype, offset=self.skip).reshape(self.planes, -1)
+    def _contents(self) -> Inflated:
+        with self._lock:
+            if self._inflated is None:
+                self._inflated = Inflated(self.path, self.offset)
+            return self._inflated
 
     def _parse(self, content: bytes) -> np.ndarray:
         words, wanted = content.split(), math.prod(self.shape)
@@ -119,27 +125,8 @@ class StoredVolume:
         return numbers.reshape(self.planes, -1)
 
 
-def inflate(stream: BinaryIO, path: Path, wanted: int) -> bytearray:
-    """The first ``wanted`` bytes of a gzip or zlib stream, and not one byte more."""
-    out, filled, rest = bytearray(wanted), 0, b""
-    worker = zlib.decompressobj(wbits=47)  # recognises both headers
-    try:
-        while filled < wanted:
-            if worker.eof:  # gzip files may have several members
-                rest, worker = worker.unused_data, zlib.decompressobj(wbits=47)
-            packed = rest or stream.read(CHUNK)
-            piece = worker.decompress(packed, min(wanted - filled, CHUNK << 4))
-            if not packed and not piece:
-                raise _too_short(path)
-            rest = worker.unconsumed_tail
-            out[filled : filled + len(piece)] = piece
-            filled += len(piece)
-    except zlib.error as error:
-        raise RequestError(f"{path}: its compressed data are damaged.") from error
-    return out
-
-
 def file_size(path: Path) -> int:
+    check_regular(path)
     try:
         return path.stat().st_size
     except OSError as error:
@@ -170,6 +157,7 @@ def beside(path: Path, name: str) -> Path:
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file for reading whose troubles are said in one sentence."""
+    check_regular(path)
     try:
         with path.open("rb") as stream:
             yield stream
