@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QButtonGroup,
@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.fields import CalmCombo
-from app.icons import SIDE, tool_icon
+from app.icons import SIDE, icon
 from app.images.display import Tool
 from app.images.grid import CompareMode, PaneGrid
 from app.images.window_level import WindowBox
@@ -114,7 +114,7 @@ class ViewBar(QWidget):
         buttons = {}
         for tool, (name, tip) in TOOLS.items():
             button = QToolButton()
-            button.setIcon(tool_icon(tool, self.palette()))
+            button.setIcon(icon(tool.value))
             button.setIconSize(QSize(SIDE, SIDE))
             button.setCheckable(True)
             button.setProperty("switch", True)
@@ -177,12 +177,6 @@ class ViewBar(QWidget):
             box.setMinimumContentsLength(12)
             pair.addWidget(box)
         column.addWidget(self.sources)
-
-    def changeEvent(self, event: QEvent) -> None:
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "tools"):
-            for tool, button in self.tools.items():
-                button.setIcon(tool_icon(tool, self.palette()))
 
     # -- tools, planes, comparison ----------------------------------------------------------
 

@@ -1,52 +1,67 @@
-"""Small drawn icons of the tools, in the colours of the palette."""
+"""The one family of icons: drawings in resources/icons, in the colours of the palette.
+
+They are 24 units wide, of lines 1.75 wide in ``currentColor``. A colour is put in when an icon
+is drawn, so that a change of the theme needs no new icons.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPalette, QPen, QPixmap
+from PySide6.QtCore import QByteArray, QPoint, QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QIcon, QIconEngine, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
 
-from app.images.display import Tool
+from engine.files.folders import RESOURCES
 
 SIDE: Final = 18
-SCALE: Final = 3  # drawn larger than shown: sharp on every screen
+FOLDER: Final = RESOURCES / "icons"
 
 
-def tool_icon(tool: Tool, palette: QPalette) -> QIcon:
-    """As it looks on a button, and on one that is pressed."""
-    icon = QIcon()
-    roles = {
-        QIcon.State.Off: QPalette.ColorRole.ButtonText,
-        QIcon.State.On: QPalette.ColorRole.HighlightedText,
-    }
-    for state, role in roles.items():
-        icon.addPixmap(_drawn(tool, palette.color(role)), QIcon.Mode.Normal, state)
-    return icon
+def icon(name: str) -> QIcon:
+    """``name`` is that of the file; a tool's icon is called like the tool."""
+    return QIcon(_Engine(name))
 
 
-def _drawn(tool: Tool, colour: QColor) -> QPixmap:
-    picture = QPixmap(SIDE * SCALE, SIDE * SCALE)
-    picture.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(picture)
-    painter.scale(SCALE, SCALE)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(colour, 1.4))
-    box = QRectF(2.5, 4.5, 13, 9)
-    match tool:
-        case Tool.WINDOW:  # the half-dark circle that viewers use for brightness and contrast
-            circle = QRectF(3, 3, 12, 12)
-            painter.drawEllipse(circle)
-            painter.setBrush(colour)
-            painter.drawChord(circle, 90 * 16, 180 * 16)
-        case Tool.RECTANGLE:
-            painter.drawRect(box)
-        case Tool.ELLIPSE:
-            painter.drawEllipse(box)
-        case Tool.LINE:
-            painter.drawLine(QPointF(3.5, 14), QPointF(14.5, 4))
-            painter.setBrush(colour)
-            for end in (QPointF(3.5, 14), QPointF(14.5, 4)):
-                painter.drawEllipse(end, 1.4, 1.4)
-    painter.end()
-    return picture
+def names() -> list[str]:
+    return sorted(path.stem for path in FOLDER.glob("*.svg") if path.stem != "dualscope")
+
+
+@lru_cache(maxsize=256)
+def _drawing(name: str, colour: str) -> QByteArray:
+    text = (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
+    return QByteArray(text.replace("currentColor", colour).encode())
+
+
+class _Engine(QIconEngine):
+    """Looks up the colour whenever it draws: pressed, disabled, light and dark differ."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def clone(self) -> QIconEngine:
+        return _Engine(self.name)
+
+    def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
+        role, group = QPalette.ColorRole.ButtonText, QPalette.ColorGroup.Active
+        if mode == QIcon.Mode.Disabled:
+            group = QPalette.ColorGroup.Disabled
+        elif state == QIcon.State.On or mode == QIcon.Mode.Selected:
+            role = QPalette.ColorRole.HighlightedText
+        colour = QApplication.palette().color(group, role).name()
+        side = min(rect.width(), rect.height())
+        square = QRectF(0, 0, side, side)
+        square.moveCenter(QRectF(rect).center())
+        QSvgRenderer(_drawing(self.name, colour)).render(painter, square)
+
+    def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
+        picture = QPixmap(size)
+        picture.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(picture)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.paint(painter, QRect(QPoint(0, 0), size), mode, state)
+        painter.end()
+        return picture
