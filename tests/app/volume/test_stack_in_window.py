@@ -6,6 +6,7 @@ from volume_series import save_series
 from window_driver import click, held, until
 
 from app.pace_book import UNKNOWN
+from engine.files.folders import state_folder
 from engine.priors.tv import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
@@ -34,6 +35,16 @@ def run_all(bench):
     window.stacks.menu.refresh()
     window.stacks.menu.all.trigger()
     return bench.runs()[-1]
+
+
+def one_more_stored():
+    """Says in the worker itself when a slice of the method is on the disk that was not before."""
+
+    def stored():
+        return set((state_folder() / "stacks").glob("*-dc-pnpdp-*/slice-*"))
+
+    before = stored()
+    return lambda: bool(stored() - before)
 
 
 def arrivals(bench):
@@ -85,9 +96,7 @@ def _own(entry):
 def test_scrolling_changes_what_comes_next_and_says_what_is_not_there(ct):
     window, order = ct.window, arrivals(ct)
     ct.fill(nfe=4)
-    started = []
-    window.stacks.presenter.slices_done.connect(lambda slices: started.append(True))
-    with held(TVPrior, lambda: bool(started)):
+    with held(TVPrior, one_more_stored()):
         entry = run_all(ct)
         until(lambda: entry.stack is not None and entry.stack.metrics, what="a slice")
         window.grid.link.set_slice(0)
@@ -106,9 +115,7 @@ def test_scrolling_changes_what_comes_next_and_says_what_is_not_there(ct):
 def test_a_stopped_stack_offers_to_run_here_and_keeps_what_it_has(ct):
     window = ct.window
     ct.fill(nfe=5)
-    arrived = []
-    window.stacks.presenter.slices_done.connect(lambda slices: arrived.append(True))
-    with held(TVPrior, lambda: bool(arrived)):
+    with held(TVPrior, one_more_stored()):
         entry = run_all(ct)
         until(lambda: entry.stack is not None and entry.stack.metrics, what="a slice")
         click(window.run_bar.buttons["cancel"])
@@ -136,10 +143,9 @@ def test_a_stopped_stack_offers_to_run_here_and_keeps_what_it_has(ct):
 
 
 def test_a_stopped_stack_goes_on_where_it_was(ct):
-    window, arrived = ct.window, []
+    window = ct.window
     ct.fill(nfe=7)
-    window.stacks.presenter.slices_done.connect(lambda slices: arrived.append(True))
-    with held(TVPrior, lambda: bool(arrived)):
+    with held(TVPrior, one_more_stored()):
         entry = run_all(ct)
         until(lambda: entry.stack is not None and entry.stack.metrics, what="a slice")
         window.stacks.presenter.cancel()
