@@ -107,7 +107,7 @@ class Inspector(QObject):
         if not one.is_area:
             return size_text(one, self.link.spacing_known)
         measured = self.values.get(one.number, {}).get(pane)
-        return statistics_text(measured) if measured is not None else ""
+        return statistics_text(measured.statistics, measured.modality) if measured else ""
 
     def _refresh_profiles(self, line: Measurement | None, panes: Sequence[ImagePane]) -> None:
         before, self.profiles = self.profiles, []

@@ -104,7 +104,8 @@ class MeasurementList(QWidget):
                 self._put(at, column, words)
             of_name = {v.name: v for v in self.inspector.values.get(one.number, {}).values()}
             for column, name in enumerate(names, len(FIXED)):
-                words = statistics_text(of_name[name]) if name in of_name else ""
+                found = of_name.get(name)
+                words = statistics_text(found.statistics, found.modality) if found else ""
                 self._put(at, column, words)
             if one.number == self.drawn.selected:
                 table.selectRow(at)

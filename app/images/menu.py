@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QAction, QActionGroup
@@ -18,17 +18,42 @@ from app.images.window_level import window_words
 from engine.spec.marks import CORNERS
 
 if TYPE_CHECKING:
+    import numpy as np
+    from PySide6.QtCore import SignalInstance
+
+    from app.images.display import LinkedView
+    from app.images.keys import KeyActions
     from app.images.measure import Measurement
-    from app.images.pane import ImagePane
+    from app.images.view import PaneView
+    from app.images.window_level import WindowModel
 
 Act = Callable[[], Any]
+
+
+class Owner(Protocol):
+    """What the menu needs of a pane."""
+
+    name: str
+    image: np.ndarray | None
+    alone: bool
+    link: LinkedView
+    window_model: WindowModel
+    keys: KeyActions
+    view: PaneView
+
+    @property
+    def maximise_requested(self) -> SignalInstance: ...
+
+    def reset_window(self) -> None: ...
+
+    def one_to_one(self) -> None: ...
 
 
 class PaneMenu(QMenu):
     """Made anew for every click; ``at`` is where it was, in pixels of the view."""
 
-    def __init__(self, pane: ImagePane, at: QPoint) -> None:
-        super().__init__(pane)
+    def __init__(self, pane: Owner, at: QPoint) -> None:
+        super().__init__(pane.view)
         self.pane, self.link = pane, pane.link
         self.setToolTipsVisible(True)
         self.setAccessibleName(f"Menu of {pane.name}")
@@ -71,7 +96,7 @@ class PaneMenu(QMenu):
         self.addSeparator()
 
     def _rename(self, one: Measurement) -> None:
-        dialog = QInputDialog(self.pane.window())
+        dialog = QInputDialog(self.pane.view.window())
         dialog.setWindowTitle("Rename")
         dialog.setLabelText(f"Another name for {one.name}:")
         dialog.setTextValue(one.name)

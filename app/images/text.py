@@ -10,7 +10,7 @@ from app.images.measure import Measurement
 from app.images.window_level import WindowLevel
 
 if TYPE_CHECKING:
-    from app.images.inspector import PaneStatistics
+    from engine.metrics.roi import RoiStatistics
 
 MASKED = "***"
 GAP = "  "  # between the numbers of a caption
@@ -81,9 +81,8 @@ def area_text(area_mm2: float, spacing_known: bool) -> str:
     return f"{area_mm2:.0f} {'mm²' if spacing_known else 'px'}"
 
 
-def statistics_text(measured: PaneStatistics) -> str:
-    found = measured.statistics
+def statistics_text(found: RoiStatistics | None, modality: str) -> str:
     if found is None:
         return ""
-    mean, sd = (value_text(value, measured.modality) for value in (found.mean, found.sd))
-    return f"{mean} ± {sd} {unit_of(measured.modality)}"
+    mean, sd = (value_text(value, modality) for value in (found.mean, found.sd))
+    return f"{mean} ± {sd} {unit_of(modality)}"
