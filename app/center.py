@@ -19,8 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.fields import CalmCombo
+from app.icons import icon
 from app.images.grid import CompareMode, PaneGrid
-from app.images.tools import ToolButtons
+from app.images.tools import ButtonRow, ToolButtons, fit_names
 from app.images.window_level import WindowBox
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
@@ -95,6 +96,8 @@ class ViewBar(QWidget):
         self.plane_actions = {name: self._plane_action(name, PLANES[name]) for name in PLANES}
         self.plane_button.setMenu(self.plane_menu)
         self.modes = {mode: self._mode_button(mode) for mode in MODES}
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        self.mode_buttons = ButtonRow(self.modes.values(), style)
         self.a, self.b = self._source("A"), self._source("B")
         self._build()
         grid.compare_changed.connect(self._show_mode)
@@ -111,9 +114,8 @@ class ViewBar(QWidget):
     def _mode_button(self, mode: CompareMode) -> QToolButton:
         name, tip = MODES[mode]
         button = QToolButton()
+        button.setIcon(icon(mode.value))
         button.setText(name)
-        button.setCheckable(True)
-        button.setProperty("switch", True)
         button.setAccessibleName(name)
         button.setToolTip(tip)
         button.clicked.connect(partial(self._on_mode, mode))
@@ -139,8 +141,7 @@ class ViewBar(QWidget):
         row.addWidget(_line())
         row.addWidget(self.plane_button)
         row.addStretch(1)
-        for button in self.modes.values():
-            row.addWidget(button)
+        row.addWidget(self.mode_buttons)
         self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
         pair = QHBoxLayout(self.sources)
         pair.setContentsMargins(0, 0, 0, 0)
@@ -157,9 +158,7 @@ class ViewBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The tools are named where there is room."""
         super().resizeEvent(event)
-        others = self.row.sizeHint().width() - self.tool_buttons.sizeHint().width()
-        wide = self.contentsRect().width() - 2 * 8
-        self.tool_buttons.set_labelled(others + self.tool_buttons.labelled_width <= wide)
+        fit_names(self.row, self.width() - 2 * 8, (self.tool_buttons, self.mode_buttons))
 
     @Slot()
     def _on_planes(self) -> None:

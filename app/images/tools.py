@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
 
 from app.icons import SIDE, icon
@@ -24,44 +26,79 @@ TOOLS: Final = {
 }
 
 
-class ToolButtons(QWidget):
-    """Their names stand beneath the icons where there is room for them."""
+class ButtonRow(QWidget):
+    """Buttons with pictures; their names stand beside or beneath these where there is room."""
 
-    def __init__(self, link: LinkedView, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        buttons: Iterable[QToolButton],
+        named: Qt.ToolButtonStyle,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
-        self.link = link
-        self.setAccessibleName("Tools")
-        self.buttons = {tool: self._button(tool, *TOOLS[tool]) for tool in Tool}
-        group = QButtonGroup(self)
+        self.named, self.labelled = named, True
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
+        self._buttons = list(buttons)
+        for button in self._buttons:
+            button.setIconSize(QSize(SIDE, SIDE))
+            button.setCheckable(True)
+            button.setProperty("switch", True)
+            row.addWidget(button)
+        self.set_labelled(False)
+
+    def set_labelled(self, on: bool) -> None:
+        if on == self.labelled:
+            return
+        self.labelled = on
+        for button in self._buttons:
+            button.setToolButtonStyle(self.named if on else Qt.ToolButtonStyle.ToolButtonIconOnly)
+            button.style().unpolish(button)  # the style sheet has a rule for pictures alone
+            button.style().polish(button)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        on, self.labelled = self.labelled, True
+        self.set_labelled(False)
+        self.setMinimumWidth(self.sizeHint().width())  # names must not keep a window wide
+        self.set_labelled(on)
+
+
+class ToolButtons(ButtonRow):
+    def __init__(self, link: LinkedView, parent: QWidget | None = None) -> None:
+        self.link = link
+        self.buttons = {tool: self._button(tool, *TOOLS[tool]) for tool in Tool}
+        super().__init__(self.buttons.values(), Qt.ToolButtonStyle.ToolButtonTextUnderIcon, parent)
+        self.setAccessibleName("Tools")
+        group = QButtonGroup(self)
         for button in self.buttons.values():
             group.addButton(button)
-            row.addWidget(button)
-        self.labelled = True
-        self.labelled_width = row.sizeHint().width()
-        self.set_labelled(False)
-        link.tool_changed.connect(lambda tool: self.buttons[tool].setChecked(True))
+        self.buttons[link.tool].setChecked(True)
+        link.tool_changed.connect(self._show_tool)
 
     def _button(self, tool: Tool, name: str, tip: str) -> QToolButton:
         button = QToolButton()
         button.setIcon(icon(tool.value))
-        button.setIconSize(QSize(SIDE, SIDE))
         button.setText(name)
-        button.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextUnderIcon)
-        button.setCheckable(True)
-        button.setProperty("switch", True)
-        button.setChecked(tool is self.link.tool)
         button.setAccessibleName(f"Tool: {name}")
         button.setToolTip(f"{name}: {tip}")
         button.clicked.connect(partial(self.link.set_tool, tool))
         return button
 
-    def set_labelled(self, on: bool) -> None:
-        if on != self.labelled:
-            self.labelled = on
-            styles = Qt.ToolButtonStyle
-            style = styles.ToolButtonTextUnderIcon if on else styles.ToolButtonIconOnly
-            for button in self.buttons.values():
-                button.setToolButtonStyle(style)
+    def _show_tool(self, tool: Tool) -> None:
+        self.buttons[tool].setChecked(True)
+
+
+def fit_names(row: QHBoxLayout, width: int, rows: Sequence[ButtonRow]) -> None:
+    """Take the names away that there is no room for: those of the first of ``rows`` first."""
+    for one in rows:
+        one.set_labelled(True)
+    for one in rows:
+        if _wanted(row) > width:
+            one.set_labelled(False)
+
+
+def _wanted(row: QHBoxLayout) -> int:
+    row.invalidate()
+    return row.sizeHint().width()

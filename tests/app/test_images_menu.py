@@ -135,9 +135,11 @@ def test_every_tool_has_a_button_with_a_picture_and_a_name(grid, qtbot):
         assert grid.link.tool is tool
     grid.link.set_tool(Tool.WINDOW)
     assert bar.buttons[Tool.WINDOW].isChecked()
+    bar.show()
     narrow = bar.sizeHint().width()
     bar.set_labelled(True)
     assert bar.sizeHint().width() > narrow
+    assert bar.minimumWidth() == narrow  # names never keep a window from getting narrow
 
 
 def test_pan_and_zoom_are_tools_too(grid):
