@@ -31,6 +31,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "tour_seen": False,
     "device": "auto",
     "mark_corner": CORNERS[0],  # of saved pictures
+    "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"theme": Theme.MODES, "mark_corner": CORNERS}
 LARGEST: Final = 1 << 20  # bytes worth reading
