@@ -23,7 +23,7 @@ from engine.api.keywords import (
 )
 from engine.data.dataset import Dataset
 from engine.data.kspace.dataset import KspaceDataset
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import KspaceSlice
 from engine.data.readers.sinogram_array import open_sinogram_array
 from engine.data.sidecar import Described
 from engine.data.sinogram.scan_geometry import Scan

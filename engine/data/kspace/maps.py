@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.data.kspace.grid import Plane
+from engine.data.kspace.grid import KspaceSlice, Plane
 from engine.data.kspace.scale import FirstImage
-from engine.data.kspace.slice import KspaceSlice
 from engine.physics.sensitivity import MIN_LINES, CoilMaps, central_block, estimate_maps
 
 FULL_DATA = (

@@ -8,8 +8,13 @@ from pathlib import Path
 import numpy as np
 
 from engine.data.kspace.dataset import KspaceDataset
-from engine.data.kspace.grid import MAX_SLICE_BYTES, Kspace, measured_samples, plan_grid
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import (
+    MAX_SLICE_BYTES,
+    Kspace,
+    KspaceSlice,
+    measured_samples,
+    plan_grid,
+)
 from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.spec.input_options import InputOptions
 
