@@ -58,8 +58,10 @@ class RayTable:
     @classmethod
     def of(cls, geometry: CTGeometry) -> RayTable:
         count = geometry.views * geometry.detectors
-        types = (np.float64, np.float64, np.bool_, np.int32, np.int32, np.float32)
-        table = cls(*(np.empty(count, dtype=kind) for kind in types))
+        doubles = np.empty(count), np.empty(count)
+        limits = np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int32)
+        lengths = np.empty(count, dtype=np.float32)
+        table = cls(*doubles, np.empty(count, dtype=np.bool_), *limits, lengths)
         begin = 0
         for view in range(geometry.views):
             for rays in runs(geometry, view):

@@ -19,7 +19,7 @@ import importlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -53,11 +53,12 @@ def compiled(name: str) -> Callable[..., None]:
     """One of the loops below as machine code; half a second for each, once per process."""
     import numba
 
-    before, numba.config.SLP_VECTORIZE = numba.config.SLP_VECTORIZE, 1
+    config: Any = numba.config
+    before, config.SLP_VECTORIZE = config.SLP_VECTORIZE, 1
     try:
         return numba.njit(SIGNATURES[name], nogil=True, boundscheck=False)(globals()[name])
     finally:
-        numba.config.SLP_VECTORIZE = before
+        config.SLP_VECTORIZE = before
 
 
 def in_threads(act: Callable[[int], None], pieces: int, threads: int) -> None:
