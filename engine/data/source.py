@@ -52,9 +52,9 @@ READERS = {
     ".mrcs": ("engine.data.readers.mrc", "open_mrc"),
     ".st": ("engine.data.readers.mrc", "open_mrc"),
     ".ali": ("engine.data.readers.mrc", "open_mrc"),
-    ".raw": ("engine.data.readers.raw", "open_raw"),
-    ".bin": ("engine.data.readers.raw", "open_raw"),
-    ".f32": ("engine.data.readers.raw", "open_raw"),
+    ".raw": ("engine.data.readers.arrays", "open_raw"),
+    ".bin": ("engine.data.readers.arrays", "open_raw"),
+    ".f32": ("engine.data.readers.arrays", "open_raw"),
 }
 
 
