@@ -25,7 +25,7 @@ from app.tour.camera import Camera
 from app.tour.visit import Visit, walk
 from engine.export.outputs import physical_array
 from engine.physics.fourier import fft2c
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.runs.reopen import Rebuilder
 from engine.runs.rerun import run_again
 from engine.spec.control import RunControl

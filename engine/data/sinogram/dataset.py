@@ -30,9 +30,8 @@ from engine.data.sinogram.scan_geometry import GeometryNeeded, Layout, Scan, lay
 from engine.data.sinogram.units import Rows, water_of
 from engine.data.sinogram.view_selection import select_views
 from engine.physics.fbp import fbp
-from engine.physics.field_of_view import field_of_view, truncated_share
+from engine.physics.field_of_view import MeasuredCT, field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
-from engine.physics.measured_operator import MeasuredCT
 from engine.physics.noise_estimate import Detector
 from engine.physics.plugins import make_ct_operator
 from engine.physics.problem import Problem
