@@ -2,7 +2,8 @@
 
 h5py itself follows external links and external storage, which would read any file the user
 can read. Everything here goes through ``item``, which refuses both, unless a person names a
-folder into which links may lead (``allow``).
+folder into which links may lead: a detector's file is often a frame whose arrays lie beside it
+(NeXus). ``allow`` says, for as long as it lasts, where that is; without it there is no such place.
 """
 
 from __future__ import annotations
