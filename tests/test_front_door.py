@@ -243,7 +243,8 @@ def test_show_opens_a_window_or_says_that_there_is_no_display(problem, qapp, mon
     result = ds.reconstruct(problem, "fbp")
     result.show()
     assert result._window.isVisible()
-    assert result._window.pixmap().width() == 128  # small images are doubled
+    width = result._window.pixmap().width()
+    assert width >= 128 and width % 64 == 0  # whole pixels, larger: the marks need the room
     result._window.close()
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)
