@@ -11,8 +11,8 @@ from engine.data.dataset import Dataset
 from engine.data.source import open_input
 from engine.export import Result, write_outputs
 from engine.export.dicom import OUR_NAMES
+from engine.files.atomic import lock_file
 from engine.files.checkpoint import Checkpoint
-from engine.files.file_lock import lock_file
 from engine.files.record import shared_record
 from engine.runs.prepare import make_run, prepare, resume_run
 from engine.runs.run import Run
