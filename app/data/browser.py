@@ -161,6 +161,7 @@ class DataBrowser(QWidget):
         self.series.chosen.connect(presenter.choose_series)
         self.slices.wanted.connect(self.slice_wanted)
         presenter.opened.connect(self._on_opened)
+        presenter.results_changed.connect(self._on_results)
         presenter.thumbnails.connect(self.series.set_thumbnails)
         presenter.warnings_changed.connect(self._show_warnings)
         presenter.checks_changed.connect(self._show_checks)
@@ -230,12 +231,17 @@ class DataBrowser(QWidget):
 
     @Slot(object)
     def _on_opened(self, opened: Opened) -> None:
-        self.series.show_series(opened)
+        self.series.show_series(self.presenter.listed(opened))
         self.slices.set_count(opened.count, opened.middle)
         self.facts.show_facts(opened.facts)
         self._show_checks(opened.checks)
         self._show_warnings(opened.warnings)
         self._show_body(True)
+
+    @Slot()
+    def _on_results(self) -> None:
+        if self.presenter.current is not None:
+            self.series.show_series(self.presenter.listed(self.presenter.current))
 
     @Slot(object)
     def _show_warnings(self, warnings: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +16,7 @@ from app.images import colours, text
 from app.images.caption import Annotations, Caption, TitleLine
 from app.images.display import LinkedView
 from app.images.keys import KeyActions
+from app.images.offers import Offer, Offers
 from app.images.overlay import (
     CROWDED_PX,
     ColourBar,
@@ -68,6 +69,7 @@ class ImagePane(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.view = self.make_view()
         self.overlay = Overlay(self.view.viewport())
+        self.offers = Offers(self.view.viewport())
         self.title_line = TitleLine()
         self.caption = Caption()
         layout = QVBoxLayout(self)
@@ -184,8 +186,9 @@ class ImagePane(QWidget):
         self.annotations.run_lines = lines
         self.refresh_overlay()
 
-    def set_empty_text(self, words: str) -> None:
+    def set_empty_text(self, words: str, offers: Sequence[Offer] = ()) -> None:
         self._empty_text = words
+        self.offers.set_offers(offers)
         self.refresh_overlay()
 
     def set_colour_bar(self, shown: bool) -> None:
@@ -235,6 +238,7 @@ class ImagePane(QWidget):
         return text.readout(found[0], self.modality, found[1]) if found is not None else ""
 
     def refresh_overlay(self) -> None:
+        self.offers.place(self.image is None)
         if self.image is None:
             self.overlay.set_text(OverlayText(middle=self._empty_text))
             return

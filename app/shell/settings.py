@@ -29,6 +29,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "folders": {},  # purpose -> folder last used for it
     "tour_seen": False,
     "device": "auto",
+    "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"theme": Theme.MODES}
 LARGEST: Final = 1 << 20  # bytes worth reading

@@ -168,8 +168,8 @@ def check_writable(path: Path) -> None:
         )
         os.close(descriptor)
         os.unlink(name)
-    except OSError as error:
-        raise RequestError(f"Cannot write {path}: {error.strerror or error}.") from error
+    except OSError as error:  # the disk's fault, not the request's
+        raise DualscopeError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
 def write_bytes_atomic(path: Path, content: bytes) -> None:

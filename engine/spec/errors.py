@@ -57,6 +57,11 @@ def marked(said: str | BaseException) -> str:
     return text.marked if isinstance(text, Sentence) else str(text)
 
 
+def quoting(said: str | BaseException) -> Sentence:
+    """A sentence that may quote a file, without what a terminal would obey."""
+    return Sentence(shown(marked(said)))
+
+
 def words(said: str | BaseException, say: Say = COMMAND_LINE) -> str:
     """A sentence or an error in somebody's words."""
     return _SETTING.sub(lambda match: say(match[1]), marked(said))
@@ -75,7 +80,7 @@ class DualscopeError(Exception):
     """
 
     def __init__(self, sentence: str | BaseException = "") -> None:
-        super().__init__(Sentence(shown(marked(sentence))))
+        super().__init__(quoting(sentence))
 
 
 class RequestError(DualscopeError):

@@ -1,7 +1,7 @@
 """PNG and TIFF pictures, one number per pixel, and stacks of them: projections as TIFF.
 
-What the numbers mean has to be said. Pictures that our own writer made carry it themselves: as text in a 16-bit PNG, as the
-description of a TIFF.
+What the numbers mean has to be said. Pictures that our own writer made carry it themselves: as
+text in a 16-bit PNG, as the description of a TIFF.
 """
 
 from __future__ import annotations
