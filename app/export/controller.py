@@ -112,6 +112,10 @@ class ExportController(QObject):
         super().__init__(context.window)
         self.context = context
         self.dialog: ExportDialog | None = None
+        link = context.grid.link
+        link.offers_pictures = True
+        link.save_wanted.connect(self.save_picture_of)
+        link.copy_wanted.connect(self.copy_image_of)
 
     # -- exporting --------------------------------------------------------------------------
 
@@ -171,7 +175,9 @@ class ExportController(QObject):
         return everyone[0] if everyone else None
 
     def copy_image(self) -> None:
-        pane = self.pane()
+        self.copy_image_of(self.pane())
+
+    def copy_image_of(self, pane: ImagePane | None) -> None:
         if pane is None:
             self.context.messages.notice(NO_IMAGE)
         else:
@@ -187,7 +193,9 @@ class ExportController(QObject):
         self.context.messages.notice("The table of runs is on the clipboard.")
 
     def save_picture(self) -> None:
-        pane = self.pane()
+        self.save_picture_of(self.pane())
+
+    def save_picture_of(self, pane: ImagePane | None) -> None:
         if pane is None:
             self.context.messages.notice(NO_IMAGE)
             return
