@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from engine.priors.tv import TVPrior
 from volume_series import save_series
 from window_driver import click, held, until
 
 from app.pace_book import UNKNOWN
 from engine.files.folders import state_folder
+from engine.priors.analytic import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 
