@@ -24,7 +24,7 @@ from engine.priors.air import with_air
 from engine.priors.catalogue import bundled, load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
-from engine.priors.support import with_support
+from engine.priors.tiling import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
