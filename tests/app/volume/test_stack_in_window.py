@@ -7,7 +7,7 @@ from window_driver import click, held, until
 
 from app.pace_book import UNKNOWN
 from engine.files.folders import state_folder
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 
