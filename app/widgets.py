@@ -6,13 +6,12 @@ import html
 from collections.abc import Callable
 from typing import Any, Final
 
-from PySide6.QtCore import QPoint, QRect, QSize, Qt, Signal, Slot
+from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
     QLabel,
     QLayout,
-    QLayoutItem,
     QMessageBox,
     QPushButton,
     QScrollArea,
@@ -78,74 +77,6 @@ def scrolled(widget: QWidget, name: str) -> QScrollArea:
     area.setWidget(widget)
     area.setAccessibleName(name)
     return area
-
-
-class FlowLayout(QLayout):
-    """Widgets in a line that goes on below when the window is too narrow for all of them."""
-
-    def __init__(self, spacing: int = 8) -> None:
-        super().__init__()
-        self._items: list[QLayoutItem] = []
-        self.setSpacing(spacing)
-        self.setContentsMargins(0, 0, 0, 0)
-
-    def addItem(self, item: QLayoutItem) -> None:
-        self._items.append(item)
-
-    def count(self) -> int:
-        return len(self._items)
-
-    def itemAt(self, index: int) -> QLayoutItem | None:
-        return self._items[index] if 0 <= index < len(self._items) else None
-
-    def takeAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]
-        return self._items.pop(index) if 0 <= index < len(self._items) else None
-
-    def expandingDirections(self) -> Qt.Orientation:
-        return Qt.Orientation(0)
-
-    def hasHeightForWidth(self) -> bool:
-        return True
-
-    def heightForWidth(self, width: int) -> int:
-        return self._place(QRect(0, 0, width, 0), move=False)
-
-    def setGeometry(self, rect: QRect) -> None:
-        super().setGeometry(rect)
-        self._place(rect, move=True)
-
-    def sizeHint(self) -> QSize:
-        sizes = [item.sizeHint() for item in self._items if not item.isEmpty()]
-        across = sum(size.width() + self.spacing() for size in sizes)
-        return QSize(across, max((size.height() for size in sizes), default=0))
-
-    def minimumSize(self) -> QSize:
-        sizes = [item.minimumSize() for item in self._items if not item.isEmpty()]
-        return QSize(
-            max((size.width() for size in sizes), default=0),
-            max((size.height() for size in sizes), default=0),
-        )
-
-    def _place(self, rect: QRect, move: bool) -> int:
-        """The height that it takes."""
-        x, y, line = rect.x(), rect.y(), list[tuple[QLayoutItem, QRect]]()
-        high = 0
-        for item in (item for item in self._items if not item.isEmpty()):
-            size = item.sizeHint()
-            if line and x + size.width() > rect.x() + rect.width():
-                self._settle(line, high, move)
-                x, y, high, line = rect.x(), y + high + self.spacing(), 0, []
-            high = max(high, size.height())
-            line.append((item, QRect(QPoint(x, y), size)))
-            x += size.width() + self.spacing()
-        self._settle(line, high, move)
-        return y + high - rect.y()
-
-    @staticmethod
-    def _settle(line: list[tuple[QLayoutItem, QRect]], high: int, move: bool) -> None:
-        """Every widget in the middle of its line."""
-        for item, place in line if move else ():
-            item.setGeometry(place.translated(0, (high - place.height()) // 2))
 
 
 class EmptyState(QWidget):

@@ -13,8 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.files.atomic import remove_partials, write_bytes_atomic
-from engine.files.file_lock import ROOM_LOCK, lock_file
+from engine.files.atomic import ROOM_LOCK, lock_file, remove_partials, write_bytes_atomic
 from engine.files.path_safety import check_regular
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import DualscopeError, RequestError, marked
