@@ -57,9 +57,12 @@ def as_it_meant(job: Job, record: RunRecord) -> Job:
     # 'auto' is the best there is today; the record's run had the best of its day
     prior = str(used) if job.prior == "auto" and used in bundled() else job.prior
     scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
-    return dataclasses.replace(
-        job, prior=prior, settings=settings, acquisition=scan | job.acquisition
-    )
+    acquisition = scan | job.acquisition
+    # so had it the projector of its day, and another one rounds differently
+    backend = record.operator.get("backend")
+    if backend in ("native", "matrix-free") and acquisition.get("backend", "auto") == "auto":
+        acquisition |= {"backend": backend}
+    return dataclasses.replace(job, prior=prior, settings=settings, acquisition=acquisition)
 
 
 @dataclass
