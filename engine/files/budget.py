@@ -167,9 +167,9 @@ def read_json(path: Path, most: int, what: str, strict: bool = False) -> Any:
         if strict:
             json.dumps(values, ensure_ascii=False).encode()  # half a sign is none
     except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
+        raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not valid JSON.") from error
+        raise RequestError(f"{path.name} is not valid JSON.") from error
     return values
 
 
