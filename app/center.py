@@ -151,8 +151,8 @@ class ViewBar(QWidget):
         self.tools = self.tool_buttons.buttons
         self.window_box = WindowBox(self.link.window_model, grid.image)
         self.plane_button = QToolButton()
+        self.plane_button.setIcon(icon("planes"))
         self.plane_button.setText("Intermediates")
-        self.plane_button.setProperty("switch", True)
         self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.plane_button.setAccessibleName("Other planes of the current run")
         self.plane_button.setToolTip(
@@ -163,6 +163,8 @@ class ViewBar(QWidget):
         self.plane_button.setMenu(self.plane_menu)
         self.modes = {mode: self._mode_button(mode) for mode in MODES}
         style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        self.plane_row = ButtonRow([self.plane_button], style)
+        self.plane_button.setCheckable(False)
         self.mode_buttons = ButtonRow(self.modes.values(), style)
         self.a, self.b = self._source("A"), self._source("B")
         self._build()
@@ -205,7 +207,7 @@ class ViewBar(QWidget):
         row.addWidget(_line())
         row.addWidget(self.window_box)
         row.addWidget(_line())
-        row.addWidget(self.plane_button)
+        row.addWidget(self.plane_row)
         row.addStretch(1)
         row.addWidget(self.mode_buttons)
         self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
@@ -224,7 +226,8 @@ class ViewBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The tools are named where there is room."""
         super().resizeEvent(event)
-        fit_names(self.row, self.width() - 2 * 8, (self.tool_buttons, self.mode_buttons))
+        rows = (self.tool_buttons, self.plane_row, self.mode_buttons)
+        fit_names(self.row, self.width() - 2 * 8, rows)
 
     @Slot()
     def _on_planes(self) -> None:

@@ -35,6 +35,7 @@ from app.tools.folder.controller import Folders
 from app.tools.trust.controller import Trust
 from app.tools.volume.controller import Volumes
 from app.tools.volume.stacks import Stacks
+from app.widgets import scrolled
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
@@ -98,9 +99,11 @@ class MainWindow(QMainWindow):
         self.split = QSplitter(Qt.Orientation.Horizontal)
         self.split.setChildrenCollapsible(False)
         self.split.setHandleWidth(3)  # three images of 512 px stand side by side in 1600
+        runs = scrolled(self.right, "Runs and measurements")  # a low window has no room for all
+        runs.setMinimumWidth(self.right.minimumWidth())
         rails = {
             "left": Rail("Data and settings", self.left, "left", "F2", LEFT_PX),
-            "right": Rail("Runs and measurements", self.right, "right", "F4", RIGHT_PX),
+            "right": Rail("Runs and measurements", runs, "right", "F4", RIGHT_PX),
         }
         for part in (rails["left"], self.center, rails["right"]):
             self.split.addWidget(part)
