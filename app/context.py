@@ -64,6 +64,7 @@ class AppContext(QObject):
         self.center = Center(self.store, self.runs, self.messages)
         self.grid = self.center.grid
         self.right = RightColumn(self.store, self.undo.stack, self.grid.inspector)
+        self.grid.link.measurements.stack = self.undo.stack
         self.panes = Panes(self.grid, self.store, self.runs)
         self.setup = Setup(self.left, self.data)
         self._connect()
@@ -78,6 +79,8 @@ class AppContext(QObject):
         link.slice_changed.connect(self.setup.set_slice)
         link.slice_changed.connect(self.browser.set_slice)
         link.notice.connect(self.messages.notice)
+        link.set_mark_corner(self.settings.get("mark_corner"))
+        link.mark_corner_changed.connect(partial(self.settings.set, "mark_corner"))
         self.browser.slice_wanted.connect(link.set_slice)
         for failing in (data, self.tasks, self.settings):
             failing.failed.connect(self.messages.error)

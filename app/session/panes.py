@@ -84,6 +84,7 @@ class Panes(QObject):
         window = data.window
         link.window_model.set_default(None if window is None else WindowLevel(*window))
         link.window_model.forget()
+        link.measurements.forget()
         link.set_source(data.reading_step, data.pixel_mm is not None)
         link.set_slice_count(data.count)
         link.set_slice(slice_number)

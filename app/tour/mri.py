@@ -42,7 +42,7 @@ def measured(visit: Visit) -> None:
     bar, view = visit.window.center.bar, visit.pane_of(visit.newest("dc-pnpdp"))
     click(bar.tools[Tool.RECTANGLE])
     drag(view, (0.40, 0.40), (0.50, 0.50))
-    click(bar.tools[Tool.LINE])
+    click(bar.tools[Tool.RULER])
     drag(view, (0.2, 0.55), (0.8, 0.55))
     wait(lambda: visit.window.right.profile.isVisible(), "the profile appears")
 

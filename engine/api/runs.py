@@ -24,7 +24,7 @@ from engine.physics.problem import Problem
 from engine.priors.air import with_air
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
-from engine.priors.support import with_support
+from engine.priors.tiling import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.runs.prepare import Prepared, new_record, versions
 from engine.runs.run import Run as EngineRun

@@ -9,7 +9,7 @@ from window_driver import click, held, slowness, until
 from app.bench import Heartbeat
 from app.pace_book import UNKNOWN
 from engine.files.folders import state_folder
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 

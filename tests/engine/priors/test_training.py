@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 
 from engine.cli import prior_train
-from engine.priors.gaussian import power_law_spectrum
+from engine.priors.analytic import power_law_spectrum
 from engine.priors.precondition import EDMPreconditioned
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.training.data import Sampler, Source

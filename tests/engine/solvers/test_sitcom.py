@@ -7,14 +7,14 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
+from engine.priors.analytic import GaussianPrior
 from engine.priors.catalogue import load_prior
-from engine.priors.gaussian import GaussianPrior
 from engine.runs.run import Run
 from engine.solvers import backward_memory
 from engine.solvers.backward_memory import backward_bytes

@@ -1,7 +1,10 @@
-"""A part of the tour: a few slices as a volume, coupled, seen in three directions."""
+"""Parts of the tour: how far the newest result can be trusted, and a few slices as a volume."""
 
 from __future__ import annotations
 
+from functools import partial
+
+from app.tools.trust.model import TITLES
 from app.tour.user_input import TourError, choose, choose_action, click, wait, write
 from app.tour.visit import Step, Visit
 
@@ -46,4 +49,26 @@ def looked_at(visit: Visit) -> None:
     )
 
 
-STEPS = (Step("volume", computed), Step("volume-cuts", looked_at))
+VOLUME = (Step("volume", computed), Step("volume-cuts", looked_at))
+
+
+SEEDS = 3
+
+
+def asked(visit: Visit, kind: str) -> None:
+    visit.close_dialogs()
+    visit.window.show_run(visit.newest("dc-pnpdp").run_id)
+    choose_action(visit.window.menus.actions["trust"])
+    view = visit.window.trust.view
+    if view is None:
+        raise TourError("the page did not open")
+    view.choose(kind)
+    view.seeds.setValue(SEEDS)
+    click(view.compute)
+    wait(lambda: not visit.window.trust.busy, "the question is answered")
+    wait(lambda: view.pages[kind].reading.text(), "it is explained")
+    if view.pages[kind].answer is None:
+        raise TourError(view.status.text())
+
+
+TRUST = tuple(Step(f"trust-{kind}", partial(asked, kind=kind)) for kind in TITLES)
