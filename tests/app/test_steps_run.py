@@ -21,7 +21,7 @@ from window_driver import (
 )
 
 from app.session.panes import PLANES
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
