@@ -26,10 +26,15 @@ from engine.priors.training.data import (
     read_sources,
 )
 from engine.priors.training.loop import Trainer
-from engine.priors.training.objective import Denoising, Objective
+from engine.priors.training.objective import (
+    Correction,
+    CorrectionValidation,
+    Denoising,
+    Objective,
+    Validation,
+)
 from engine.priors.training.report import Origin, ProgressLine, data_sha256, export
 from engine.priors.training.settings import RunSettings, TrainingSettings
-from engine.priors.training.validation import Correction, CorrectionValidation, Validation
 from engine.spec.errors import DualscopeError, RequestError, option_name
 
 DONE, CANCELLED = 0, 130
