@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.spec.errors import DualscopeError
-from engine.workflows.cluster.connection import Site, connected, own_loop, quiet
-from engine.workflows.cluster.local import ANY_PORT, HERE, SCHEME, environment
+from engine.workflows.cluster.connection import Site, connected, own_loop
+from engine.workflows.cluster.dask_config import quiet
+from engine.workflows.cluster.local import ANY_PORT, HERE, environment
+from engine.workflows.cluster.private import SCHEME
 
 START_S = 120.0
 ENTRY = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"
@@ -32,12 +34,12 @@ class Separate:
 
 @contextlib.contextmanager
 def separate_processes(workers: int) -> Iterator[Separate]:
-    """Open to processes of this session only, as `engine.workflows.cluster.local` says."""
+    """Open to processes of this session only, as `engine.workflows.cluster.private` says."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dualscope-bench-"))
         file = Path(folder) / "scheduler.json"
-        options = ["--scheduler-file", str(file), "--preload", "engine.workflows.cluster.local"]
+        options = ["--scheduler-file", str(file), "--preload", "engine.workflows.cluster.private"]
         options += ["--host", HERE, "--protocol", f"{SCHEME}://", "--dashboard-address", ANY_PORT]
         scheduler = stack.enter_context(_process("scheduler", [*options, "--port", "0"], folder, 0))
         _until(file.exists)
