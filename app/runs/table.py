@@ -33,6 +33,9 @@ from engine.spec.numbers import regions_in_words
 WIDEST = ("#9 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
 EMPTY = "No runs yet.\nSet the solver and press Run."
 
+WIDEST_NAME_PX = 240
+BESIDE_NAME_PX = SWATCH_PX.width() + 36  # the tick, the line, the edges
+
 
 class RunsTable(QWidget):
     """Select a run to show it, two to compare their settings.
@@ -52,7 +55,7 @@ class RunsTable(QWidget):
         self.model = RunsModel(store, self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
-        self._digits = 1  # of the runs' numbers
+        self._names = {WIDEST[RUN]}  # that there is room for
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -108,7 +111,7 @@ class RunsTable(QWidget):
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
-        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 28)
+        table.setColumnWidth(RUN, metrics.horizontalAdvance(WIDEST[RUN]) + BESIDE_NAME_PX)
         header.setStretchLastSection(True)
 
     def sizeHint(self) -> QSize:
@@ -147,12 +150,12 @@ class RunsTable(QWidget):
             self.shown.emit(chosen[0])
 
     def _make_room(self) -> None:
-        """One digit more in the runs' numbers is one digit more of width."""
-        digits = max((len(entry.name.split()[0]) - 1 for entry in self.store), default=1)
-        if digits > self._digits:
-            more = self.table.fontMetrics().horizontalAdvance("9") * (digits - self._digits)
-            self.table.setColumnWidth(RUN, self.table.columnWidth(RUN) + more)
-            self._digits = digits
+        """The names are seen whole: the column of notes gives way."""
+        names = {entry.name for entry in self.store}
+        if not names <= self._names:
+            self._names |= names
+            width = max(map(self.table.fontMetrics().horizontalAdvance, self._names))
+            self.table.setColumnWidth(RUN, min(width, WIDEST_NAME_PX) + BESIDE_NAME_PX)
 
     @Slot()
     def _refresh(self) -> None:
