@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Slot
 
 from app.context import AppContext
 from app.export.clipboard import copy_pane, copy_table, copy_widget, save_pane
 from app.export.plan import Shown
+from app.images.display import LinkedView
 from app.images.pane import ImagePane
 from app.widgets import ask_new_file
 
@@ -26,7 +27,12 @@ class ExportController(QObject):
         super().__init__(context.window)
         self.context = context
         self.dialog: ExportDialog | None = None
-        link = context.grid.link
+        context.picture_source.connect(self.serve)
+        self.serve(context.grid.link)
+
+    @Slot(object)
+    def serve(self, link: LinkedView) -> None:
+        """Its panes offer to save and copy their pictures."""
         link.offers_pictures = True
         link.save_wanted.connect(self.save_picture_of)
         link.copy_wanted.connect(self.copy_image_of)

@@ -30,6 +30,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "folders": {},  # purpose -> folder last used for it
     "tour_seen": False,
     "device": "auto",
+    "volume_window": {},  # modality -> centre and width
     "mark_corner": CORNERS[0],  # of saved pictures
     "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
