@@ -14,7 +14,7 @@ import torch
 import dualscope as ds
 from engine.cli import main
 from engine.physics.phantoms.brain import brain_mr
-from engine.physics.phantoms.torso import ct_phantom
+from engine.physics.phantoms.stack import ct_phantom
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "numpy", "scipy", "PySide6", "pydicom", "engine.api.data")

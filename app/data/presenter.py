@@ -14,11 +14,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.data import opening
 from app.data.drop import input_of
-from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question, SeriesItem
 from app.data.recent import RecentFiles
 from app.data.thumbnails import MOST_BYTES, PreviewCache, thumbnail_of_series
-from app.tasks import Tasks
+from app.tasks import Newest, Tasks
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check

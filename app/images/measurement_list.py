@@ -26,7 +26,7 @@ from app.images.statistics import StatisticsTable
 from app.images.text import area_text, size_text, statistics_text, unit_of
 from app.theme import tabular
 from app.widgets import plain_look
-from engine.spec.text import shown
+from engine.spec.errors import shown
 
 FIXED: Final = ("Name", "Slice", "Size")
 CSV_HEADS: Final = (

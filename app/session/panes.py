@@ -19,6 +19,7 @@ from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
 from app.session.coverage import covering, lacks, nearest, why_empty
 from app.session.jobs import run_lines
+from app.session.previews import Previews
 from app.theme import RunStyle, run_style
 
 REFERENCE: Final = "reference"
@@ -69,6 +70,7 @@ class Panes(QObject):
         store.removed.connect(self._on_runs)
         store.updated.connect(self._on_updated)
         runs.frame.connect(self._on_frame)
+        self.previews = Previews(store, runs, self._back, self._on_updated)
         grid.link.slice_changed.connect(self._on_slice)
 
     # -- data -------------------------------------------------------------------------------
@@ -192,7 +194,10 @@ class Panes(QObject):
         """A pane with what ``entry`` has of this slice."""
         assert self._data is not None
         pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
-        pane.set_run_lines(*run_lines(entry, self._data.kind == "image"))
+        lines = run_lines(entry, self._data.kind == "image")
+        if self.previews.of(entry) is not None:
+            lines = ("PREVIEW", *lines)  # in the pixels, too, should it be copied
+        pane.set_run_lines(*lines)
         pane.set_patient(*self._data.patient)
         self._show_caption(entry, pane)
         pane.set_empty_text(why_empty(entry, self.slice), self._offers(entry))
@@ -218,6 +223,9 @@ class Panes(QObject):
 
     def _show_caption(self, entry: RunEntry, pane: ImagePane) -> None:
         """Name and numbers of the image that is seen, which may be an earlier one."""
+        if (preview := self.previews.of(entry)) is not None:
+            pane.set_caption(f"{entry.name}, preview at 1/{preview.factor} of its size")
+            return
         live = entry.stack.live if entry.stack is not None else None
         if live is not None and live.number == self.slice:
             pane.set_caption(f"{entry.name}, iteration {live.k} of {live.K}")
@@ -247,6 +255,9 @@ class Panes(QObject):
             else:
                 pane.clear()
             return
+        if (preview := self.previews.of(entry)) is not None:
+            self._put(pane, preview.image, entry)
+            return
         sample = entry.slices.index(self.slice) if entry.slices else 0
         images = self._back[entry.run_id][1] if entry.run_id in self._back else entry.images
         frame = entry.last_frame
@@ -269,7 +280,9 @@ class Panes(QObject):
         if entry.slices and self.slice not in entry.slices:
             return
         pane = self.grid.pane(run_id)
-        if run_id not in self._back and "image" in frame.planes:
+        if self.previews.of(entry) is not None:
+            pass  # the pane is left as it is
+        elif run_id not in self._back and "image" in frame.planes:
             pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
             pane.set_run_lines(*run_lines(entry, self._data is None or self._data.kind == "image"))
             self._put(pane, frame.planes["image"], entry)

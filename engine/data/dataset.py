@@ -22,9 +22,8 @@ from engine.files.budget import check_whole
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
-from engine.spec.errors import RequestError, Sentence, marked, quoting
+from engine.spec.errors import RequestError, Sentence, marked, quoting, shown
 from engine.spec.input_options import InputOptions
-from engine.spec.text import shown
 
 if TYPE_CHECKING:
     import pydicom

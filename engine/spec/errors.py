@@ -11,7 +11,20 @@ import re
 from collections.abc import Callable
 from typing import Final, Self
 
-from engine.spec.text import shown
+
+def shown(text: object) -> str:
+    r"""One line without anything that a terminal or a window obeys instead of showing it.
+
+    Control, escape and bidirectional characters, and bytes of no alphabet, become ``\x1b`` and
+    the like.
+    """
+    return "".join(
+        sign
+        if sign.isprintable()
+        else sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for sign in str(text)
+    )
+
 
 Say = Callable[[str], str]  # what somebody calls the setting of this name
 

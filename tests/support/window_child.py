@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 
 from app.context import AppContext
 from engine.cli import main
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 STEPS = 60
 SLOW_SECONDS = 0.05

@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QTimer
 from volume_series import save_series
-from window_driver import click, held, until
+from window_driver import click, held, slowness, until
 
+from app.bench import Heartbeat
 from app.pace_book import UNKNOWN
 from engine.files.folders import state_folder
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 
@@ -229,3 +231,26 @@ def test_a_range_is_asked_for_with_its_time(ct):
     ct.fill(method="diffpir", prior="tv", nfe=3)
     window.settings.set("paces", {})
     assert window.stacks.estimate(8) == UNKNOWN
+
+
+def test_the_window_answers_while_a_large_stack_streams_and_is_scrolled(ct, tmp_path):
+    window, side = ct.window, 512
+    rows, columns = np.mgrid[-1 : 1 : side * 1j, -1 : 1 : side * 1j]
+    body = np.where(rows**2 + columns**2 < 0.7, 40.0, -1000.0)
+    np.save(tmp_path / "large.npy", np.stack([body + n for n in range(8)]).astype(np.float32))
+    ct.open(tmp_path / "large.npy", {"unit": "hu", "pixel_mm": 0.7})
+    ct.fill(method="fbp")
+    window.stacks.start(0, 1)  # what is made once
+    wait_stack(ct)
+    ct.wait_quiet()
+    beat, hand = Heartbeat(window), QTimer()
+    link = window.grid.link
+    hand.timeout.connect(lambda: link.set_slice((link.state.slice + 3) % 8))
+    beat.start()
+    hand.start(40)
+    run_all(ct)
+    wait_stack(ct)
+    hand.stop()
+    beat.stop()
+    assert len(ct.runs()[-1].stack.metrics) == 8
+    assert beat.busiest < 0.05 * slowness()

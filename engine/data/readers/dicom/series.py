@@ -12,8 +12,7 @@ from engine.data.readers.dicom.kinds import modality_of, refusal
 from engine.data.readers.dicom.multiframe import slices_of
 from engine.data.readers.dicom.scan import Header, read_header
 from engine.data.readers.dicom.stacks import split_stacks
-from engine.spec.errors import RequestError, Sentence, marked, quoting
-from engine.spec.text import shown
+from engine.spec.errors import RequestError, Sentence, marked, quoting, shown
 
 
 @dataclass
