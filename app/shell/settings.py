@@ -27,6 +27,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "folded": [],  # names of parts that are folded away
     "patient_masked": True,
     "folders": {},  # purpose -> folder last used for it
+    "library_mib": 4096,  # of all kept runs together
     "tour_seen": False,
     "device": "auto",
 }
