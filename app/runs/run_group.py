@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from app.background import Mailbox
-from app.runs.events import DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.events import PREVIEW, DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.kept import keep_pictures, snapshots_of
 from app.runs.snapshots import Snapshots
 from app.tasks import details_of, sentence_of
@@ -22,6 +22,7 @@ from engine.files.kept_result import KeptResult
 from engine.files.library import RunLibrary
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
+from engine.runs.preview import previews
 from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.iteration import Iteration
@@ -84,6 +85,18 @@ class LiveRun:
         )
         for entry in self.run.record.history:  # of a run that goes on from its checkpoint
             self.mailbox.add_scalars(self.request.run_id, recorded_scalars(entry))
+
+    def show_preview(self) -> None:
+        """A quick image to look at until the run's own is better; it changes nothing of the run."""
+        if self.run.record.history or self.run.control.paused:
+            return
+        try:
+            for preview in previews(self.prepared):
+                self.mailbox.put_frame(f"{PREVIEW}{self.request.run_id}", preview)
+                if self.run.control.ending:
+                    return
+        except Exception as error:  # the run itself will say what is wrong, if anything is
+            log.info("No preview: %s.", type(error).__name__)
 
     def advance(self) -> bool:
         """One iteration; False when the run has ended, well or not."""
@@ -201,6 +214,10 @@ def run_group(requests: Sequence[RunRequest], control: RunControl, screen: Scree
             run.show()
 
     control.before_waiting = show_all
+    if not control.paused:  # images without a prior are there at once
+        live = [run for run in live if run.prepared.prior is not None or run.advance()]
+    for run in live:
+        run.show_preview()
     while live and control.wait():
         live = [run for run in live if run.advance()]
     for run in live:

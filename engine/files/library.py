@@ -19,8 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from engine.files.atomic import write_bytes_atomic
-from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
+from engine.files.atomic import ROOM_LOCK, abandoned, lock_file, write_bytes_atomic
 from engine.files.library_entry import (
     COLUMNS,
     REMARKS,

@@ -12,7 +12,7 @@ from PySide6.QtCore import QTimer
 
 from app.context import AppContext
 from engine.cli import main
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 STEPS = 60
 SLOW_SECONDS = 0.05
@@ -49,7 +49,7 @@ class Driver:
 
 def ready(context, choices):
     on_choices(context, choices)
-    context.window.driver = Driver(context.window, sys.argv[1])
+    context.driver = Driver(context, sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -18,10 +18,16 @@ from engine.data.kspace.grid import (
     measured_lines,
     one_sided,
 )
-from engine.data.kspace.maps import SliceMaps, check_maps, maps_of
+from engine.data.kspace.maps import (
+    FirstImage,
+    SliceMaps,
+    check_maps,
+    maps_of,
+    sense_image,
+    weighted_image,
+)
 from engine.data.kspace.measured import FULL, MeasuredKspace, root_sum_of_squares
 from engine.data.kspace.noise import SCANNED, SliceNoise, noise_of
-from engine.data.kspace.scale import FirstImage, sense_image, weighted_image
 from engine.physics.fourier import centred_fft2, centred_ifft2, to_channels
 from engine.physics.masks import SamplingMask, build_mask, given
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI

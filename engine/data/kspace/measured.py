@@ -63,7 +63,7 @@ class MeasuredKspace(Dataset):
         self.coil_use = options.coil_use or self.coil_use
         self.virtual_coils, self.given_scale = options.virtual_coils, options.mr_scale
         if options.maps is not None:
-            from engine.data.readers.kspace.map_file import open_maps
+            from engine.data.readers.kspace.arrays import open_maps
 
             path = Path(options.maps)
             self.given_maps = open_maps(path, self.count, self.coils, self.image_size)

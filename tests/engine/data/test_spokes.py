@@ -11,8 +11,8 @@ import torch
 from engine.data.kspace.spokes import SpokesDataset, covered_block
 from engine.data.kspace.trajectory import Trajectory
 from engine.data.source import open_input
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_complex
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.solvers.least_squares import damped_least_squares
 from engine.spec.errors import RequestError

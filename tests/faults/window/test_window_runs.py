@@ -13,7 +13,7 @@ from fault_injection import failing
 from window_driver import HU, save_phantom, sentences, until
 
 from engine.files.record import RunRecord
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 
 def raised(error):
