@@ -98,6 +98,7 @@ class Menus:
         self._add(menu, "demo mri", "&MRI demo", "Ctrl+2", partial(context.data.open_demo, "mri"))
         menu.addSeparator()
         self._add(menu, "open volume", "Open a &volume…")
+        self._add(menu, "library", "&Library of runs…", "Ctrl+L")
         self._add(menu, "open workspace", "Open &workspace…")
         self._add(menu, "save workspace", "&Save workspace…", Key.Save)
         menu.addSeparator()

@@ -32,6 +32,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "images": "large",  # how many in Reading
     "patient_masked": True,
     "folders": {},  # purpose -> folder last used for it
+    "library_mib": 4096,  # of all kept runs together
     "tour_seen": False,
     "device": "auto",
     "volume_window": {},  # modality -> centre and width
