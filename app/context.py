@@ -47,6 +47,7 @@ class AppContext(QObject):
     changed = Signal()  # other actions may be possible now
     opened = Signal(object)  # Opened, when every part shows it
     help_wanted = Signal(str)  # name of the page
+    picture_source = Signal(object)  # a LinkedView whose panes may be saved and copied
 
     def __init__(
         self, window: QWidget, tasks: Tasks, settings: AppSettings, autosave: Path | None = None

@@ -265,6 +265,7 @@ class Menus:
         self._add(menu, "spectra", "Two-dimensional s&pectra", act=spectra.click)
         menu.addSeparator()
         self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
+        self._add(menu, "mpr", "&Axial, coronal, sagittal…", "Ctrl+M")
         self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")
         self._add(menu, "geometry", "How the scan was &measured…")
         self._add(menu, "experiments", "&Experiments…")

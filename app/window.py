@@ -152,6 +152,7 @@ class MainWindow(QMainWindow):
             "copy table": self.files.copy_table,
             "quit": self.close,
             "trust": self.trust.show,
+            "mpr": self.volumes.browser.show_series,
             "volume": self.volumes.show,
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,

@@ -35,6 +35,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "library_mib": 4096,  # of all kept runs together
     "tour_seen": False,
     "device": "auto",
+    "volume_window": {},  # modality -> centre and width
     "mark_corner": CORNERS[0],  # of saved pictures
     "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
