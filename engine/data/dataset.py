@@ -288,6 +288,11 @@ class ImageDataset(Dataset):
         return problem
 
 
+def vector_of(values: np.ndarray) -> Vector:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
+
+
 def stamp_of(path: Path) -> Stamp:
     try:
         status = path.stat()
