@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
-    QButtonGroup,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -20,9 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.fields import CalmCombo
-from app.icons import SIDE, icon
-from app.images.display import Tool
+from app.icons import icon
 from app.images.grid import CompareMode, PaneGrid
+from app.images.tools import ButtonRow, ToolButtons, fit_names
 from app.images.window_level import WindowBox
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
@@ -68,12 +67,6 @@ class Center(QWidget):
             self.split.setSizes([whole - PLOT_PX, PLOT_PX])
 
 
-TOOLS: Final = {
-    Tool.WINDOW: ("Window", "Drag with the left button to change window width and centre."),
-    Tool.RECTANGLE: ("Rectangle", "Drag a rectangle: its statistics appear for every image."),
-    Tool.ELLIPSE: ("Ellipse", "Drag an ellipse: its statistics appear for every image."),
-    Tool.LINE: ("Line", "Drag a line: the profiles of all images appear in one plot."),
-}
 MODES: Final = {
     CompareMode.DIFFERENCE: ("Difference", "Show A − B with a scale of its own. (D)"),
     CompareMode.FLICKER: ("Flicker", "Show A and B in turn in one place. (F)"),
@@ -88,10 +81,11 @@ class ViewBar(QWidget):
         super().__init__(parent)
         self.setAccessibleName("Image tools")
         self.grid, self.link = grid, grid.link
-        self.tools = self._tools()
+        self.tool_buttons = ToolButtons(self.link)
+        self.tools = self.tool_buttons.buttons
         self.window_box = WindowBox(self.link.window_model, grid.image)
         self.plane_button = QToolButton()
-        self.plane_button.setText("Planes")
+        self.plane_button.setText("Intermediates")
         self.plane_button.setProperty("switch", True)
         self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.plane_button.setAccessibleName("Other planes of the current run")
@@ -102,29 +96,13 @@ class ViewBar(QWidget):
         self.plane_actions = {name: self._plane_action(name, PLANES[name]) for name in PLANES}
         self.plane_button.setMenu(self.plane_menu)
         self.modes = {mode: self._mode_button(mode) for mode in MODES}
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        self.mode_buttons = ButtonRow(self.modes.values(), style)
         self.a, self.b = self._source("A"), self._source("B")
         self._build()
-        self.link.tool_changed.connect(self._show_tool)
         grid.compare_changed.connect(self._show_mode)
         grid.panes_changed.connect(self.show_sources)
         self.show_sources()
-
-    def _tools(self) -> dict[Tool, QToolButton]:
-        group = QButtonGroup(self)
-        buttons = {}
-        for tool, (name, tip) in TOOLS.items():
-            button = QToolButton()
-            button.setIcon(icon(tool.value))
-            button.setIconSize(QSize(SIDE, SIDE))
-            button.setCheckable(True)
-            button.setProperty("switch", True)
-            button.setChecked(tool is self.link.tool)
-            button.setAccessibleName(f"Tool: {name}")
-            button.setToolTip(f"{name}: {tip[0].lower()}{tip[1:]}")
-            button.clicked.connect(partial(self.link.set_tool, tool))
-            group.addButton(button)
-            buttons[tool] = button
-        return buttons
 
     def _plane_action(self, name: str, words: str) -> QAction:
         action = self.plane_menu.addAction(words)
@@ -136,9 +114,8 @@ class ViewBar(QWidget):
     def _mode_button(self, mode: CompareMode) -> QToolButton:
         name, tip = MODES[mode]
         button = QToolButton()
+        button.setIcon(icon(mode.value))
         button.setText(name)
-        button.setCheckable(True)
-        button.setProperty("switch", True)
         button.setAccessibleName(name)
         button.setToolTip(tip)
         button.clicked.connect(partial(self._on_mode, mode))
@@ -155,18 +132,16 @@ class ViewBar(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 4, 8, 4)
         column.setSpacing(4)
-        row = QHBoxLayout()
+        row = self.row = QHBoxLayout()
         row.setSpacing(4)
         column.addLayout(row)
-        for button in self.tools.values():
-            row.addWidget(button)
+        row.addWidget(self.tool_buttons)
         row.addWidget(_line())
         row.addWidget(self.window_box)
         row.addWidget(_line())
         row.addWidget(self.plane_button)
         row.addStretch(1)
-        for button in self.modes.values():
-            row.addWidget(button)
+        row.addWidget(self.mode_buttons)
         self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
         pair = QHBoxLayout(self.sources)
         pair.setContentsMargins(0, 0, 0, 0)
@@ -180,9 +155,10 @@ class ViewBar(QWidget):
 
     # -- tools, planes, comparison ----------------------------------------------------------
 
-    @Slot(object)
-    def _show_tool(self, tool: Tool) -> None:
-        self.tools[tool].setChecked(True)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The tools are named where there is room."""
+        super().resizeEvent(event)
+        fit_names(self.row, self.width() - 2 * 8, (self.tool_buttons, self.mode_buttons))
 
     @Slot()
     def _on_planes(self) -> None:

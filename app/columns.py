@@ -15,8 +15,8 @@ from app.forms.mri_panel import MRIPanel
 from app.forms.slices import SliceChoice
 from app.forms.solver_panel import SolverPanel
 from app.images.inspector import Inspector
+from app.images.measurement_list import MeasurementList
 from app.images.profile import ProfilePlot
-from app.images.statistics import StatisticsTable
 from app.plots.drawing import Legend
 from app.runs.store import RunStore
 from app.runs.table import RunsTable
@@ -94,12 +94,13 @@ class RightColumn(QSplitter):
         self.setAccessibleName("Runs and measurements")
         self.setChildrenCollapsible(False)
         self.table = RunsTable(store, undo)
-        self.statistics = StatisticsTable()
+        self.measured = MeasurementList(inspector)
+        self.statistics = self.measured.statistics
         inspect = QWidget()
         column = QVBoxLayout(inspect)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
-        column.addWidget(self.statistics, 1)
+        column.addWidget(self.measured, 2)
         self.legend = Legend(per_row=2)
         column.addWidget(self.legend)
         self._inspect = column
@@ -110,7 +111,6 @@ class RightColumn(QSplitter):
         for section in self.sections.values():
             section.setContentsMargins(8, 8, 8, 8)
             self.addWidget(section)
-        inspector.statistics_changed.connect(self.statistics.show_statistics)
         inspector.profiles_changed.connect(self._show_profiles)
         self.setMinimumWidth(288)
         self.setStretchFactor(0, 1)

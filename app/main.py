@@ -13,7 +13,7 @@ from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
     from app.window import MainWindow
-    from app.workspace.locks import SessionFolder
+    from app.workspace.autosave import SessionFolder
 
 
 DISPLAY_GONE = (
@@ -128,7 +128,7 @@ def open_named(window: MainWindow, text: str) -> None:
 
 def _session_folder(root: Path) -> tuple[SessionFolder | None, str]:
     """Where this session's runs are kept; without one they live in memory only."""
-    from app.workspace.locks import SessionFolder
+    from app.workspace.autosave import SessionFolder
 
     try:
         return SessionFolder(root), ""

@@ -225,9 +225,9 @@ class Menus:
             self._add(
                 menu, tool.value, f"&{tool.value.capitalize()}", act=partial(link.set_tool, tool)
             )
-        self._add(menu, "clear", "Remove region and line\tDelete", act=link.measurements.clear)
+        self._add(menu, "clear", "Remove all measurements", act=link.measurements.clear)
         menu.addSeparator()
-        planes = menu.addMenu("&Planes of the current run")
+        planes = menu.addMenu("&Intermediate images of the current run")
         for name in PLANES:
             planes.addAction(context.center.bar.plane_actions[name])
         spectra = context.center.plots.spectraButton

@@ -29,6 +29,7 @@ from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
 from app.tools.trust.controller import Trust
 from app.tools.volume.controller import Volumes
+from app.tools.volume.stacks import Stacks
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
@@ -79,7 +80,8 @@ class MainWindow(QMainWindow):
         context = self.context
         self.trust, self.experiments = Trust(context), Experiments(context)
         self.folders, self.volumes = Folders(context), Volumes(context)
-        self.pages = (self.trust, self.experiments, self.folders, self.volumes)
+        self.stacks = Stacks(context)
+        self.pages = (self.trust, self.experiments, self.folders, self.volumes, self.stacks)
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
@@ -96,6 +98,8 @@ class MainWindow(QMainWindow):
         self.split.setSizes([LEFT_PX, 1600 - LEFT_PX - RIGHT_PX, RIGHT_PX])
         self.setCentralWidget(self.split)
         self.run_bar = RunBar(self.runs)
+        for page in self.pages:
+            self.run_bar.follow(page.presenter)
         research = QLabel(RESEARCH)
         research.setAccessibleName(RESEARCH)
         research.setToolTip("What this program shows must not be used to treat a patient.")

@@ -118,7 +118,7 @@ class SeriesList(QListView):
 
     def _row(self, item: SeriesItem, opened: Opened) -> QStandardItem:
         second = ", ".join(filter(None, (item.part, item.screen_text)))
-        if opened.found is None:
+        if opened.found is None and item.number > 0:
             second = opened.screen_name
         row = QStandardItem(self._blank, f"{item.label}\n{second}" if second else item.label)
         row.setData(item.number, NUMBER)

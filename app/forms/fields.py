@@ -17,8 +17,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.forms.checking import Wrong, read
-from app.forms.labels import AUTOMATIC, choice_of, text_of, unit_of
+from app.forms.labels import AUTOMATIC, Wrong, choice_of, read, text_of, unit_of
 from app.theme import tabular
 from engine.spec.settings import Settings, value_type
 

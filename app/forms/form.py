@@ -10,10 +10,9 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
 
-from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
 from app.forms.history import UndoValues
-from app.forms.labels import blank_of, label_of
+from app.forms.labels import Check, blank_of, find_faults, label_of
 from app.forms.rows import FieldRow, SentenceLabel
 from engine.spec.settings import Rule, Settings, value_type
 

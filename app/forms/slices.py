@@ -25,7 +25,9 @@ class SliceChoice(QWidget):
         self.count, self.slice = 1, 0
         self.box = CalmCombo()
         self.box.setAccessibleName("Slices to reconstruct")
-        self.box.setToolTip("Which slices the next run reconstructs, all of them together.")
+        self.box.setToolTip(
+            "Which slices the next run takes together; the menu beside Run goes one by one."
+        )
         for value in offered:
             self.box.addItem(WORDS[value], value)
         self.first, self.last = QSpinBox(), QSpinBox()

@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.forms.choices import Choices
 from app.forms.fields import CalmCombo
@@ -49,6 +57,9 @@ class SolverPanel(QWidget):
         self.run_form = SettingsForm(RunSettings, ("seed",), history=self.history)
         self.presets = PresetBar(store or PresetStore(), self.model.current_preset)
         self.run = QPushButton("Run")
+        self.more = QToolButton()  # its menu is the window's
+        self.more.setAccessibleName("Run on more slices")
+        self.more.setToolTip("Run on this slice, on a range, or on the whole stack.")
         self.both = QPushButton("Run both")
         self.both.setAccessibleName("Run DC-PnPDP and DiffPIR")
         self.why = SentenceLabel()
@@ -138,7 +149,11 @@ class SolverPanel(QWidget):
         footer.setSpacing(4)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        buttons.addWidget(self.run, 1)
+        run = QHBoxLayout()
+        run.setSpacing(0)
+        run.addWidget(self.run, 1)
+        run.addWidget(self.more)
+        buttons.addLayout(run, 1)
         buttons.addWidget(self.both, 1)
         footer.addLayout(buttons)
         footer.addWidget(self.why)

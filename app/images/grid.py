@@ -193,6 +193,7 @@ class PaneGrid(QWidget):
             self._layout.setColumnStretch(line, 0)
         self._empty.setVisible(not panes)
         for pane in panes:
+            pane.alone = pane is self._maximised
             pane.setVisible(pane in shown)
         for number, widget in enumerate(shown or [self._empty]):
             row, column = divmod(number, columns)
@@ -311,7 +312,7 @@ class PaneGrid(QWidget):
             case Qt.Key.Key_S:
                 self._toggle(CompareMode.SWIPE)
             case Qt.Key.Key_Delete:
-                self.link.measurements.clear()
+                self.link.measurements.remove_selected()
             case Qt.Key.Key_Escape:
                 self._step_back()
             case _:

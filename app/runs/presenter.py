@@ -11,7 +11,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.background import ENDING, IDLE, Mail, Mailbox, Presenter
-from app.runs.events import QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.events import PREVIEW, QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.progress import Pace, Progress
 from app.runs.snapshots import DEFAULT_BYTES
 from app.runs.store import RunStore
@@ -29,6 +29,7 @@ class RunPresenter(Presenter):
     """
 
     frame = Signal(str, object)  # run id, engine.runs.frames.Frame
+    preview = Signal(str, object)  # run id, engine.runs.preview.Preview
     scalars = Signal(list)  # (run id, values) of every new iteration
     progress = Signal(object)  # Progress
     started = Signal(object)  # RunStarted
@@ -161,6 +162,8 @@ class RunPresenter(Presenter):
             self.store.grow(scalars)
             self.scalars.emit(scalars)
             self.progress.emit(Progress.of(list(self._paces.values())))
+        for slot in [name for name in mail.frames if name.startswith(PREVIEW)]:
+            self.preview.emit(slot.removeprefix(PREVIEW), mail.frames.pop(slot))
         for run_id in [name for name in mail.frames if name in self._paces]:
             frame = mail.frames.pop(run_id)
             if entry := self.store.get(run_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from app.background import Mailbox
-from app.runs.events import DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.events import PREVIEW, DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.snapshots import Snapshots
 from app.tasks import details_of, sentence_of
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
+from engine.runs.preview import previews
 from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.iteration import Iteration
@@ -23,6 +25,8 @@ from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, as_user_error
 from engine.spec.job import Job
 from engine.spec.numbers import as_float
+
+log = logging.getLogger("app")
 
 # A little less than the screen's 33 ms: at every drain there is a fresh frame, and no more.
 FRAME_SECONDS = 0.025
@@ -72,6 +76,18 @@ class LiveRun:
         )
         for entry in self.run.record.history:  # of a run that goes on from its checkpoint
             self.mailbox.add_scalars(self.request.run_id, recorded_scalars(entry))
+
+    def show_preview(self) -> None:
+        """A quick image to look at until the run's own is better; it changes nothing of the run."""
+        if self.run.record.history or self.run.control.paused:
+            return
+        try:
+            for preview in previews(self.prepared):
+                self.mailbox.put_frame(f"{PREVIEW}{self.request.run_id}", preview)
+                if self.run.control.ending:
+                    return
+        except Exception as error:  # the run itself will say what is wrong, if anything is
+            log.info("No preview: %s.", type(error).__name__)
 
     def advance(self) -> bool:
         """One iteration; False when the run has ended, well or not."""
@@ -162,6 +178,10 @@ def run_group(requests: Sequence[RunRequest], control: RunControl, screen: Scree
             run.show()
 
     control.before_waiting = show_all
+    if not control.paused:  # images without a prior are there at once
+        live = [run for run in live if run.prepared.prior is not None or run.advance()]
+    for run in live:
+        run.show_preview()
     while live and control.wait():
         live = [run for run in live if run.advance()]
     for run in live:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from app.runs.colours import Dash, dash_for, style_of
 from app.runs.events import RunFailed, RunFinished, RunStarted
 from app.runs.snapshots import Snapshots
+from app.runs.stack import StackImages
 from app.theme import run_style
 
 
@@ -111,6 +112,7 @@ class RunEntry:
     record_path: Path | None = None
     verdicts: dict[str, str] = field(default_factory=dict)
     compare_with: str = ""
+    stack: StackImages | None = None  # of a run that goes slice by slice; it has no ``images``
 
     @property
     def name(self) -> str:
@@ -122,12 +124,23 @@ class RunEntry:
 
     @property
     def nfe(self) -> int | None:
-        value = self.history.last("nfe")
+        value = self.stack.nfe if self.stack else self.history.last("nfe")
         return int(value) if value else None
 
     def metric(self, name: str) -> float | None:
         """The final figure, or while running that of the newest iteration."""
         return self.metrics.get(name, self.history.last(name))
+
+    def has_image_of(self, number: int) -> bool:
+        if self.stack is not None:
+            return number in self.stack.metrics
+        return self.images is not None and (not self.slices or number in self.slices)
+
+    def metric_of(self, number: int, name: str) -> float | None:
+        """Of one slice, where every slice has figures of its own."""
+        if self.stack is not None:
+            return self.stack.metrics.get(number, {}).get(name)
+        return self.metric(name)
 
 
 class RunStore(QObject):
@@ -243,6 +256,14 @@ class RunStore(QObject):
                 used -= entry.snapshots.nbytes
                 entry.snapshots.keep_ends()
                 used += entry.snapshots.nbytes
+
+
+SAME_RUN = ("input", "options", "acquisition", "solver", "settings", "prior", "seed")
+
+
+def alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two jobs differ at most in their slices, and in where they are computed."""
+    return all(a.get(name) == b.get(name) for name in SAME_RUN)
 
 
 def differing(a: dict[str, Any], b: dict[str, Any]) -> str:

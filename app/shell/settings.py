@@ -18,6 +18,7 @@ from app.theme import Theme
 from engine.files.atomic import write_bytes_atomic
 from engine.files.folders import config_folder
 from engine.spec.errors import DualscopeError
+from engine.spec.marks import CORNERS
 
 # Every known setting with its default, whose type is the setting's type.
 DEFAULTS: Final[Mapping[str, Any]] = {
@@ -29,8 +30,10 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "folders": {},  # purpose -> folder last used for it
     "tour_seen": False,
     "device": "auto",
+    "mark_corner": CORNERS[0],  # of saved pictures
+    "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
-CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"theme": Theme.MODES}
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"theme": Theme.MODES, "mark_corner": CORNERS}
 LARGEST: Final = 1 << 20  # bytes worth reading
 SOON_MS: Final = 500
 BROKEN: Final = (

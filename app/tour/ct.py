@@ -83,7 +83,7 @@ def measured(visit: Visit) -> None:
     tools, view = visit.window.center.bar.tools, visit.pane_of(visit.newest("dc-pnpdp"))
     click(tools[Tool.ELLIPSE])
     drag(view, (0.52, 0.40), (0.62, 0.52))
-    click(tools[Tool.LINE])
+    click(tools[Tool.RULER])
     drag(view, (0.25, 0.62), (0.75, 0.62))
     right = visit.window.right
     wait(lambda: right.profile.isVisible(), "the profile appears")

@@ -17,7 +17,7 @@ from app.tasks import Tasks
 from app.theme import Theme
 from app.tour.user_input import wait
 from app.window import MainWindow
-from app.workspace.locks import SessionFolder
+from app.workspace.autosave import SessionFolder
 from engine.files.folders import state_folder
 
 VARIABLES = ("DUALSCOPE_CONFIG", "DUALSCOPE_STATE")

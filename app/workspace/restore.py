@@ -111,7 +111,7 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
     entry.seconds = numbers_in(record.timings).get("total", 0.0)
     modality, pixel = record.input.get("modality"), record.input.get("pixel_mm")
     entry.modality = modality if modality in ("CT", "MR") else ""
-    entry.unit = {"CT": "HU", "MR": "a.u."}.get(entry.modality, "")
+    entry.unit = {"CT": "HU", "MR": "signal"}.get(entry.modality, "")
     if as_float(pixel) > 0:
         entry.pixel_mm = (as_float(pixel), as_float(pixel))
     return entry

@@ -22,6 +22,7 @@ DEPENDENCIES: Final = (
     "torch",
     "numpy",
     "scipy",
+    "numba",
     "h5py",
     "pydicom",
     "python-gdcm",

@@ -67,7 +67,7 @@ def _calibrate(name: str, data: list[str], slices: int) -> int:
     from engine.priors.familiarity import learn, write_beside
     from engine.priors.safetensors_file import load_prior_file
     from engine.priors.training.data import UNITS_PER_X, read_sources
-    from engine.priors.training.validation import Validation
+    from engine.priors.training.objective import Validation
 
     path = prior_file(name)
     if not path.is_file():

@@ -16,9 +16,8 @@ from engine.data.source import parse_slices
 from engine.physics.device import choose_device
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, shown
 from engine.spec.job import Job
-from engine.spec.text import shown
 from engine.workflows.cluster.compute_targets import (
     CHECK_EVERY,
     UNENCRYPTED,

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.metrics.ct import CtDcpnpdp
-from engine.metrics.mr import FastMri, MriInverseBench
 from engine.metrics.profile import Pair, Profile
+from engine.metrics.published import CtDcpnpdp, FastMri, MriInverseBench
 from engine.physics.units import IntensityMap
 from engine.spec.errors import DualscopeError, RequestError
 

@@ -115,7 +115,7 @@ def pictures_in(intensity: IntensityMap, modality: str, image: Tensor) -> np.nda
 def plane_unit(problem: Problem, name: str) -> str:
     if name == "residual":
         return "line integral" if problem.modality == "CT" else "log10 magnitude"
-    return "HU" if problem.modality == "CT" else "a.u."
+    return "HU" if problem.modality == "CT" else "signal"
 
 
 def _plane(problem: Problem, iteration: Iteration, name: str, here: slice) -> np.ndarray | None:

@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.files.atomic import remove_partials
+from engine.files.atomic import in_use, remove_partials
 from engine.files.checkpoint import Checkpoint
-from engine.files.file_lock import in_use
 from engine.files.record import RunRecord
 from engine.metrics.profiles import default_profile, evaluate, quick
 from engine.physics.problem import Problem

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from engine.physics.cg import ConjugateGradients, dot
 from engine.physics.problem import Problem
-from engine.priors.tv import divergence, gradient
+from engine.priors.analytic import divergence, gradient
 from engine.solvers.classical import Classical, IterationSettings, report
 from engine.solvers.constraint import Constraint, constraint_of
 from engine.solvers.diagnostics import Guard, Stopwatch

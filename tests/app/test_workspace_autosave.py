@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.workspace.autosave import adopt, forget, prune, unfinished
-from app.workspace.locks import SessionFolder, is_alive
+from app.workspace.autosave import SessionFolder, adopt, forget, is_alive, prune, unfinished
 from engine.spec.errors import DualscopeError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,7 +66,7 @@ def test_a_running_record_of_an_open_window_is_not_taken_for_a_crashed_one(tmp_p
 def test_a_killed_process_lets_go_of_its_runs(tmp_path):
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from app.workspace.locks import SessionFolder\n"
+        "from app.workspace.autosave import SessionFolder\n"
         "session = SessionFolder(Path(sys.argv[1]))\n"
         "print(session.path, flush=True); time.sleep(60)"
     )

@@ -23,7 +23,7 @@ from app.background import Mailbox
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.window import MainWindow
-from app.workspace.locks import SessionFolder
+from app.workspace.autosave import SessionFolder
 from engine.files.folders import state_folder
 
 HU = {"unit": "hu"}

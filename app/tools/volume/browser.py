@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, Slot
 
 from app.background import Ended, JobPresenter, Mailbox
 from app.context import AppContext
-from app.data.latest_only_queue import Newest
+from app.tasks import Newest
 from app.tools.volume.model import ExportRequest, VolumeTable
 from app.tools.volume.panes import MISSING
 from app.tools.volume.source import Facts, Known, VolumeSource

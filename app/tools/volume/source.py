@@ -6,7 +6,6 @@ The engine, and torch with it, is imported when first needed.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from app.runs.stack import scratch_array
 from app.tools.volume.space import Cut, Voxel, cuts_of
 from engine.spec.errors import DualscopeError, RequestError
 
@@ -96,7 +96,7 @@ class VolumeSource:
             some = everything if references is not None else set()
             truths = values if references is None else references  # of no use without ``some``
             return cls(folder, plan, cuts, notes, values, truths, everything, some)
-        source = cls(folder, plan, cuts, notes, _scratch(shape), _scratch(shape))
+        source = cls(folder, plan, cuts, notes, scratch_array(shape), scratch_array(shape))
         source.refresh()
         return source
 
@@ -157,12 +157,6 @@ def _seen(cut: Cut, volume: np.ndarray, known: set[int], voxel: Voxel) -> np.nda
     flipped = cut.flip_down if cut.down == 0 else cut.flip_right
     there = there[::-1] if flipped else there
     return np.where(there[:, None] if cut.down == 0 else there[None, :], picture, np.nan)
-
-
-def _scratch(shape: tuple[int, ...]) -> np.ndarray:
-    """Room that the disk gives, not the memory, and that goes with the array."""
-    with tempfile.TemporaryFile(prefix="dualscope-volume-") as file:
-        return np.memmap(file, np.float32, "w+", shape=shape)
 
 
 def _assembled(folder: VolumeFolder) -> tuple[np.ndarray, np.ndarray | None] | None:

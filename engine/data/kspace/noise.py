@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import KspaceSlice
 from engine.physics.prewhitening import correlation_spread, is_white, whitening_of
 from engine.physics.thermal_noise import thermal_noise
 from engine.spec.acquisition import MRIAcquisition

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from distributed import Security
 
-from engine.spec.errors import RequestError
-from engine.spec.text import shown
+from engine.spec.errors import RequestError, shown
 from engine.workflows.cluster.compute_targets import ClusterAddress
 from engine.workflows.cluster.connection import Site, connected, own_loop
 from engine.workflows.cluster.dask_config import quiet

@@ -19,8 +19,8 @@ from engine.spec.errors import (
     RequestError,
     is_out_of_memory,
     marked,
+    shown,
 )
-from engine.spec.text import shown
 from engine.workflows.cluster.answers import (
     ERROR,
     MEMORY,

@@ -17,8 +17,7 @@ from typing import Any
 from distributed import Future, wait
 
 from engine.physics.units import IntensityMap
-from engine.spec.errors import DualscopeError, RequestError
-from engine.spec.text import shown
+from engine.spec.errors import DualscopeError, RequestError, shown
 from engine.workflows.cluster.answers import unpack_facts
 from engine.workflows.cluster.connection import Site
 from engine.workflows.cluster.prior_transfer import Delivery

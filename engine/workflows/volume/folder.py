@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.files.atomic import remove_partials, write_bytes_atomic
-from engine.files.file_lock import ROOM_LOCK, lock_file
-from engine.files.path_safety import check_regular
+from engine.files.atomic import ROOM_LOCK, lock_file, remove_partials, write_bytes_atomic
+from engine.files.budget import read_json
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.volume.batches import Batch, halves
@@ -207,15 +206,7 @@ def _locked(path: Path) -> BinaryIO:
 
 
 def _body(path: Path) -> dict[str, Any]:
-    try:
-        check_regular(path)
-        if path.stat().st_size > MAX_RECORD_BYTES:
-            raise RequestError(f"{path} is too large to be the plan of a volume.")
-        body = json.loads(path.read_bytes())
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not valid JSON.") from error
+    body = read_json(path, MAX_RECORD_BYTES, "the plan of a volume")
     known = isinstance(body, dict) and body.get("format") == FORMAT
     if not known or body.get("format_version") != FORMAT_VERSION:
         raise RequestError(f"{path} is not a volume of this version of Dualscope.")

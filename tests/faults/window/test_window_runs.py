@@ -13,7 +13,7 @@ from fault_injection import failing
 from window_driver import HU, save_phantom, sentences, until
 
 from engine.files.record import RunRecord
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 
 def raised(error):
@@ -26,7 +26,7 @@ def raised(error):
 CPU = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
 COMPUTING = {
     "out of memory, CPU": (raised(CPU), "not enough memory"),
-    "out of memory, CUDA": (raised(torch.OutOfMemoryError("CUDA out of memory.")), "--device cpu"),
+    "out of memory, CUDA": (raised(torch.OutOfMemoryError("CUDA out of memory.")), "“Device” cpu"),
     "a prior that returns NaN": (lambda call, *args: call(*args) * float("nan"), "at iteration 4"),
     "exception in a worker": (raised(ZeroDivisionError("x")), "fault in Dualscope"),
 }

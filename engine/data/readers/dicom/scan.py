@@ -25,8 +25,7 @@ from pydicom.uid import (
     ImplicitVRLittleEndian,
 )
 
-from engine.data.readers.dicom.values import Values, tags_of, values_of
-from engine.data.silence_pydicom import silence_pydicom
+from engine.data.readers.dicom.values import Values, silence_pydicom, tags_of, values_of
 from engine.files.budget import MIB, Budget
 from engine.spec.errors import RequestError
 

@@ -14,13 +14,13 @@ from engine.data.kspace.grid import (
     MAX_SLICE_BYTES,
     GridPlan,
     Kspace,
+    KspaceSlice,
     Plane,
     as_lines,
     centre_slice,
     full_run,
     plan_grid,
 )
-from engine.data.kspace.slice import KspaceSlice
 from engine.data.readers.hdf5.safe import item, open_h5
 from engine.data.readers.kspace.ismrmrd_lines import (
     CALIBRATION,
