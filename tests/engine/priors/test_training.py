@@ -315,7 +315,7 @@ def test_the_command_refuses_validation_data_in_training(tmp_path):
 
 def test_a_termination_signal_saves_and_the_next_run_resumes(tmp_path):
     arguments = command(tmp_path, "--steps=300", "--threads=1")
-    call = [sys.executable, "-m", "engine.cli.prior_train", *arguments]
+    call = [sys.executable, "-m", "engine.cli", "prior", "train", *arguments]
     process = subprocess.Popen(call, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline().startswith("step 1/")
     os.kill(process.pid, signal.SIGTERM)
