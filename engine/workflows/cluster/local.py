@@ -17,7 +17,7 @@ import dask
 import torch
 from distributed import Nanny, Scheduler, Security, SpecCluster
 
-from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
+from engine.files.atomic import ROOM_LOCK, abandoned, lock_file
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.cluster.compute_targets import LocalWorkers
 from engine.workflows.cluster.connection import Site, connected, own_loop
