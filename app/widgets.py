@@ -10,8 +10,10 @@ from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
+    QLabel,
     QLayout,
     QMessageBox,
+    QPushButton,
     QScrollArea,
     QSizePolicy,
     QTableView,
@@ -75,6 +77,24 @@ def scrolled(widget: QWidget, name: str) -> QScrollArea:
     area.setWidget(widget)
     area.setAccessibleName(name)
     return area
+
+
+class EmptyState(QWidget):
+    """Where nothing is to be seen yet: why, and what to do about it."""
+
+    def __init__(self, words: str, action: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.words = QLabel(words, self)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.words.setWordWrap(True)
+        self.button = QPushButton(action, self)
+        self.button.setVisible(bool(action))
+        column = QVBoxLayout(self)
+        column.setSpacing(16)
+        column.addStretch(1)
+        column.addWidget(self.words)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignCenter)
+        column.addStretch(1)
 
 
 def empty_layout(layout: QLayout) -> None:

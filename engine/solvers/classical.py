@@ -247,14 +247,12 @@ class NoiseStop:
         if resume is not None:
             self.done = resume.state.get("done", self.done)
         self.residual = problem.residual(x)
-
-    @property
-    def ended(self) -> bool:
-        return bool(self.done.all())
+        self.by_noise = bool((self.limit > 0).any())
+        self.ended = bool(self.done.all())
 
     def __call__(self, before: Tensor, after: Tensor) -> Tensor:
         """The image to go on with, from those before and after a step."""
-        if not bool((self.limit > 0).any()):
+        if not self.by_noise:
             return after
         weights, there = self.problem.weights, self.problem.residual(after)
         turn = there - self.residual
@@ -265,6 +263,7 @@ class NoiseStop:
         share = (-b - (b * b - a * c).clamp_min(0).sqrt()) / a.clamp_min(1e-30)
         share = torch.where(reached, share.clamp(0, 1), torch.where(self.done, 0.0, 1.0))
         self.done = self.done | reached
+        self.ended = bool(self.done.all())
         self.residual = torch.where(share == 1, there, self.residual + share * turn)
         return torch.where(share == 1, after, before + share * (after - before))
 
@@ -274,7 +273,7 @@ class NoiseStop:
         if self.ended:
             total = k
         iteration = report(self.problem, k, total, x, {**state, "done": self.done}, seconds)
-        if bool((self.limit > 0).any()):
+        if self.by_noise:
             iteration.note = (
                 f"Stopped after {k} iterations, where the residual is that of the noise."
                 if self.ended
