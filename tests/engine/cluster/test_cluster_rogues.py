@@ -106,11 +106,13 @@ def rogue_first(monkeypatch):
     monkeypatch.setattr(worker_pool.Crew, "free", chosen)
 
 
-def compute(path, plan, address, **options):
-    """Events of a run; everything that a person could be shown is plain text."""
+def compute(path, plan, address, watch=None):
     with VolumeFolder.create(path, plan) as folder:
-        run = ClusterRun(folder, ClusterAddress(address, **options))
-        events = list(run)
+        run, events = ClusterRun(folder, ClusterAddress(address)), []
+        for event in run:
+            events.append(event)
+            if watch:
+                watch(event)
     assert run.status == "done"
     return events
 
@@ -178,11 +180,21 @@ def test_a_worker_that_sleeps_is_replaced(tmp_path, plan, cluster, monkeypatch):
 
 
 def test_a_frozen_worker_is_replaced(tmp_path, plan, cluster, monkeypatch):
-    monkeypatch.setattr(pulse, "HEARTBEAT_S", 3.0)
+    """It counts as frozen only when nobody else has work, so that nothing depends on speed."""
+    monkeypatch.setattr(pulse, "HEARTBEAT_S", float("inf"))
     run_volume(tmp_path / "one", plan)
     cluster.tell("freeze")
+    stored = []
+
+    def watch(event):
+        stored.extend([event] if isinstance(event, Stored) else [])
+        if isinstance(event, WorkerState) and event.state == "refused":
+            monkeypatch.setattr(pulse, "HEARTBEAT_S", float("inf"))
+        elif isinstance(event, Stored) and len(stored) == 3:
+            monkeypatch.setattr(pulse, "HEARTBEAT_S", 1.0)
+
     try:
-        faults = refused(compute(tmp_path / "v", plan, cluster.address))
+        faults = refused(compute(tmp_path / "v", plan, cluster.address, watch))
     finally:
         cluster.tell("honest")
         cluster.workers["rogue"].send_signal(signal.SIGCONT)
