@@ -32,6 +32,7 @@ from app.tasks import Tasks
 from app.theme import Theme
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
+from app.tools.library.controller import Library
 from app.tools.trust.controller import Trust
 from app.tools.volume.controller import Volumes
 from app.tools.volume.stacks import Stacks
@@ -91,6 +92,7 @@ class MainWindow(QMainWindow):
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
+        self.library = Library(context)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
         self.drop = DropFilter(self, self.data.open_dropped)
@@ -142,6 +144,7 @@ class MainWindow(QMainWindow):
             "open volume": self.volumes.browser.ask,
             "open workspace": self.workspaces.ask_open,
             "save workspace": self.workspaces.ask_save,
+            "library": self.library.show,
             "export": self.files.export,
             "save picture": self.files.save_picture,
             "copy image": self.files.copy_image,
@@ -149,6 +152,7 @@ class MainWindow(QMainWindow):
             "copy table": self.files.copy_table,
             "quit": self.close,
             "trust": self.trust.show,
+            "mpr": self.volumes.browser.show_series,
             "volume": self.volumes.show,
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,
@@ -200,6 +204,7 @@ class MainWindow(QMainWindow):
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
+        self.library.close()
         for page in self.pages:
             page.close()
         if any(page.busy for page in self.pages):

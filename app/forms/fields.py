@@ -9,7 +9,6 @@ from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QMenu,
@@ -19,6 +18,7 @@ from PySide6.QtWidgets import (
 
 from app.forms.labels import AUTOMATIC, Wrong, choice_of, read, text_of, unit_of
 from app.theme import tabular
+from app.widgets import in_row
 from engine.spec.settings import Settings, value_type
 
 WRONG_COLOUR = "#D55E00"
@@ -104,9 +104,7 @@ class FieldEditor(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(4)
+        self.row = in_row(spacing=4, margins=0, parent=self)
 
     @property
     def control(self) -> QWidget:

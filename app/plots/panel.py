@@ -200,6 +200,8 @@ class PlotPanel(QWidget):
     @Slot(str)
     def _on_added(self, run_id: str) -> None:
         if (entry := self.store.get(run_id)) is not None:
+            if entry.last_frame is not None:  # of a run that comes back
+                self._frames_due[run_id] = entry.last_frame
             self._draw(entry)
         self._draw_legend()
 

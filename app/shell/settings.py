@@ -32,8 +32,10 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "images": "large",  # how many in Reading
     "patient_masked": True,
     "folders": {},  # purpose -> folder last used for it
+    "library_mib": 4096,  # of all kept runs together
     "tour_seen": False,
     "device": "auto",
+    "volume_window": {},  # modality -> centre and width
     "mark_corner": CORNERS[0],  # of saved pictures
     "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }

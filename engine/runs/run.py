@@ -37,7 +37,8 @@ class Run:
     """One solver on one problem, with its record and checkpoint.
 
     Iterate over it to make it happen. ``image`` is always the last good image; ``status``
-    becomes 'done', 'finished early', 'cancelled' or 'failed'.
+    becomes 'done', 'finished early', 'cancelled', 'interrupted' (it is to go on another time) or
+    'failed'.
 
     Parameters
     ----------
@@ -133,7 +134,13 @@ class Run:
                 return
             self._take(iteration, started)
             yield iteration
-        self._end("cancelled" if self.control.cancelled else "finished early", "", started)
+        self._end(self._stopped(), "", started)
+
+    def _stopped(self) -> str:
+        """How a run ended that was asked to."""
+        if self.control.leaving:
+            return "interrupted"
+        return "cancelled" if self.control.cancelled else "finished early"
 
     def _step(self, steps: Iterator[Iteration]) -> Iteration | None:
         """The first step of a resumed run tells whether the checkpoint's tensors fit it."""
