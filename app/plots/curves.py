@@ -238,6 +238,7 @@ class CurvePlot(pg.PlotWidget):
             self.legend.setLabelTextColor(text)
             self.legend.setLabelTextSize(size)
         self.cursor_line.style(text, font)
+        self.resetCachedContent()  # the ground was painted once and kept
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

@@ -1,11 +1,13 @@
 """Reading, Compare and Research in the real window, and what the images gain from each."""
 
 import pytest
+from pane_events import drag
 from PySide6.QtCore import QEvent, QPoint, QSize, Qt
 from PySide6.QtGui import QHelpEvent, QPalette
 from PySide6.QtWidgets import QAbstractButton, QApplication, QToolButton, QToolTip
 from window_driver import HU, activate, click, press, save_phantom, until
 
+from app.images.display import Tool
 from app.images.pages import LARGE_PX, most_large, pages_of
 from app.layouts.layouts import LAYOUTS
 from app.layouts.rail import WIDEST, Strip
@@ -247,8 +249,15 @@ def test_the_theme_changes_everything_while_the_window_is_open(benches, tmp_path
     theme = Theme(app, "dark")
     bench = benches(theme=theme)
     bench.open(save_phantom(tmp_path), HU)
-    bench.fill(nfe=3)
+    bench.run(nfe=3)
     window = bench.window
+    window.grid.link.set_tool(Tool.RULER)
+    drag(bench.pane("reference"), Qt.MouseButton.LeftButton, 60, 10)
+    until(lambda: window.right.profile.isVisible(), what="the profile")
+    click(window.center.plots.spectraButton)
+    drawn = (*window.center.plots.plots, window.center.plots.spectra.images, window.right.profile)
+    for plot in drawn:
+        plot.grab()  # what was drawn may be kept
     label = window.left.solver.form.rows["nfe"].label
     assert label.font().bold()
     for mode in ("light", "dark", "light"):
@@ -258,8 +267,8 @@ def test_the_theme_changes_everything_while_the_window_is_open(benches, tmp_path
         for plot in window.center.plots.plots:
             for side in ("left", "bottom"):
                 assert plot.getPlotItem().getAxis(side).textPen().color() == wanted
-        for part in (window.center.plots, window.left, window.right, window.run_bar):
-            grey = part.grab().toImage().pixelColor(1, 1).lightness()
+        for part in (*drawn, window.center.plots, window.left, window.right, window.run_bar):
+            grey = part.grab().toImage().pixelColor(3, 3).lightness()
             assert (grey > 128) == (mode == "light"), part
         assert label.font().bold(), "a changed value is no longer marked"
     theme.deleteLater()
