@@ -66,20 +66,18 @@ class Symmetry:
         lean = np.abs(np.sin(geometry.angles_rad)) >= np.abs(np.cos(geometry.angles_rad))
         # Steep rays first: where they can stand for all, nobody walks along columns.
         for view in np.argsort(lean, kind="stable"):
-            own = np.flatnonzero(free[view])
-            if not len(own):
-                continue
-            own = own[: (bins + 1) // 2] if len(own) == bins else own
-            chosen.append(view * bins + own)
-            rows = []
-            for partner, reverse in of_view:
-                other = partner[view]
-                there = bins - 1 - own if reverse[view] else own
-                usable = free[other, there] if other >= 0 else np.zeros(len(own), dtype=bool)
-                rows.append(np.where(usable, other * bins + there, nothing))
-                if other >= 0:
-                    free[other, there] = False
-            seen.append(np.stack(rows))
+            while len(own := np.flatnonzero(free[view])):
+                own = own[: (bins + 1) // 2] if len(own) == bins else own
+                chosen.append(view * bins + own)
+                rows = []
+                for partner, reverse in of_view:
+                    other = partner[view]
+                    there = bins - 1 - own if reverse[view] else own
+                    usable = free[other, there] & (other >= 0)
+                    rows.append(np.where(usable, other * bins + there, nothing))
+                    if other >= 0:
+                        free[other, there] = False
+                seen.append(np.stack(rows))
         everything = torch.from_numpy(np.concatenate(seen, axis=1))
         return cls(positions, np.concatenate(chosen), everything, nothing)
 
