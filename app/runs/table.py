@@ -11,7 +11,7 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QDialog,
     QDialogButtonBox,
-    QHBoxLayout,
+    QGridLayout,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -75,15 +75,15 @@ class RunsTable(QWidget):
         delete.activated.connect(self.delete_selected)
 
         self.note = ResultNote(store, self)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.compareButton)
-        buttons.addWidget(self.deleteButton)
-        buttons.addStretch()
+        buttons = QGridLayout()  # three in a line would be too wide in large letters
+        buttons.addWidget(self.compareButton, 0, 0)
+        buttons.addWidget(self.deleteButton, 0, 1)
         self.libraryButton = QPushButton("Library", self)
         self.libraryButton.setAccessibleName("Library of all runs")
         self.libraryButton.setToolTip("Every run that was made: open it again, or go on with it.")
         self.libraryButton.clicked.connect(self.library_wanted)
-        buttons.addWidget(self.libraryButton)
+        buttons.addWidget(self.libraryButton, 1, 0)
+        buttons.setColumnStretch(2, 1)
         body = QWidget(self)
         self.pages = QStackedLayout(body)
         self.pages.addWidget(self.empty)

@@ -11,6 +11,7 @@ from app.images.display import Tool
 from app.images.pages import LARGE_PX, most_large, pages_of
 from app.layouts.layouts import LAYOUTS
 from app.layouts.rail import WIDEST, Strip
+from app.layouts.tab_order import parts_of
 from app.shell.settings import CHOICES
 from app.theme import Theme
 from app.window import first_size
@@ -274,10 +275,19 @@ def test_the_theme_changes_everything_while_the_window_is_open(benches, tmp_path
     theme.deleteLater()
 
 
+def laid_out(widget):
+    """All that is in its layouts; what Qt keeps to itself is left alone."""
+    for part in parts_of(widget):
+        yield part
+        yield from laid_out(part)
+
+
 def worded(window):
     """The buttons that are seen with their words."""
     alone = Qt.ToolButtonStyle.ToolButtonIconOnly
-    for button in window.findChildren(QAbstractButton):
+    for button in laid_out(window):
+        if not isinstance(button, QAbstractButton):
+            continue
         named = not isinstance(button, QToolButton) or button.toolButtonStyle() != alone
         if button.isVisible() and button.text() and named and not isinstance(button, Strip):
             yield button
