@@ -235,6 +235,7 @@ class Menus:
         menu.addSeparator()
         self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
         self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")
+        self._add(menu, "dose", "&Dose explorer…", "Ctrl+Shift+D")
         self._add(menu, "geometry", "How the scan was &measured…")
         self._add(menu, "experiments", "&Experiments…")
         self._add(menu, "folder", "&Folder of inputs…")

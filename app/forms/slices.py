@@ -67,6 +67,13 @@ class SliceChoice(QWidget):
     def set_slice(self, number: int) -> None:
         self.slice = number
 
+    def amount(self) -> int:
+        """How many slices are chosen."""
+        chosen = self.box.currentData()
+        if chosen == RANGE:
+            return abs(self.last.value() - self.first.value()) + 1
+        return self.count if chosen == ALL else 1
+
     def value(self) -> str:
         """As `Job.slices` takes it."""
         chosen = self.box.currentData()

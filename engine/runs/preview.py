@@ -111,7 +111,7 @@ def coarser(problem: Problem, factor: int) -> Problem:
         height, width = geometry.image_size
         size = (height // factor, width // factor)
         coarse = dataclasses.replace(geometry, image_size=size, pixel_mm=factor * geometry.pixel_mm)
-        made: Operator = CTOperator(coarse, operator.device)
+        made: Operator = type(operator)(coarse, operator.device)
     else:
         made = CoarseOperator(operator, factor)
     pixel = problem.pixel_mm
