@@ -32,6 +32,8 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.widgets import ask_path
+from engine.files.library import RunLibrary
+from engine.spec.errors import DualscopeError
 
 log = logging.getLogger("app")
 
@@ -45,6 +47,7 @@ class AppContext(QObject):
     changed = Signal()  # other actions may be possible now
     opened = Signal(object)  # Opened, when every part shows it
     help_wanted = Signal(str)  # name of the page
+    picture_source = Signal(object)  # a LinkedView whose panes may be saved and copied
 
     def __init__(
         self, window: QWidget, tasks: Tasks, settings: AppSettings, autosave: Path | None = None
@@ -56,7 +59,8 @@ class AppContext(QObject):
         self.history = UndoValues({}, self)
         self.undo = Undo(self.history, self)
         self.store = RunStore(self)
-        self.runs = RunPresenter(self.store, autosave, self)
+        self.library = self._open_library(autosave)
+        self.runs = RunPresenter(self.store, self.library, self)
         self.recent = RecentFiles(tasks, parent=self)
         self.data = DataPresenter(tasks, self.recent, self)
         self.browser = DataBrowser(self.data)
@@ -68,6 +72,14 @@ class AppContext(QObject):
         self.panes = Panes(self.grid, self.store, self.runs)
         self.setup = Setup(self.left, self.data)
         self._connect()
+
+    def _open_library(self, root: Path | None) -> RunLibrary | None:
+        """Where runs are kept; without one they live in memory only."""
+        try:
+            return None if root is None else RunLibrary(root)
+        except DualscopeError as error:
+            self.messages.error(on_screen(error))
+            return None
 
     def _connect(self) -> None:
         data, panes, runs, solver = self.data, self.panes, self.runs, self.left.solver

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QPushButton,
     QSizePolicy,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,7 +22,7 @@ from app.data.checks import ChecksList, FactsList, WarningsList
 from app.data.opened import Opened
 from app.data.presenter import DataPresenter
 from app.data.series_list import SeriesList, SliceBar
-from app.widgets import Section, plain_tip
+from app.widgets import Section, in_column, in_row, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check
@@ -198,31 +197,16 @@ class DataBrowser(QWidget):
             button.setAccessibleName(f"Open the {button.text()}")
             buttons.addWidget(button)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(8, 24, 8, 24)
-        column.setSpacing(16)
-        column.addWidget(words)
-        column.addLayout(buttons)
+        in_column(words, buttons, spacing=16, margins=(8, 24, 8, 24), parent=page)
         return page
 
     def _build(self) -> None:
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.openButton)
-        top.addWidget(self.busy, 1)
-        inner = QVBoxLayout(self.body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(8)
+        top = in_row(self.openButton, (self.busy, 1), spacing=8)
+        inner = in_column(spacing=8, margins=0, parent=self.body)
         for part in (self.series, self.slices, self.checked, self.warnings, self.found):
             inner.addWidget(part)
         inner.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addWidget(self.empty)
-        column.addWidget(self.body)
-        column.addStretch(1)
+        in_column(top, self.empty, self.body, None, spacing=8, margins=0, parent=self)
         self.found.set_folded(True)
 
     def _show_body(self, on: bool) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.theme import VERDICTS, is_dark
-from app.widgets import empty_layout, plain_tip
+from app.widgets import empty_layout, in_column, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Fact
@@ -25,9 +25,7 @@ class FactsList(QWidget):
         super().__init__(parent)
         self.setAccessibleName("What was found")
         self.grid = QGridLayout()
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 0, 0, 0)
-        column.addLayout(self.grid)
+        column = in_column(self.grid, margins=(8, 0, 0, 0), parent=self)
         column.addStretch(1)  # room that is left over does not spread the lines
         self.grid.setHorizontalSpacing(8)
         self.grid.setVerticalSpacing(4)
@@ -58,9 +56,7 @@ class WarningsList(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName("Warnings")
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(4)
+        self.column = in_column(spacing=4, margins=0, parent=self)
         self.setVisible(False)
 
     def show_warnings(self, warnings: Iterable[str]) -> None:
@@ -89,10 +85,7 @@ class ChecksList(QWidget):
         self.grid.setHorizontalSpacing(8)
         self.grid.setVerticalSpacing(4)
         self.grid.setColumnStretch(1, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 0, 0, 0)
-        column.addLayout(self.grid)
-        column.addStretch(1)
+        in_column(self.grid, None, margins=(8, 0, 0, 0), parent=self)
         self._checks: tuple[Check, ...] = ()
         self._marks: list[tuple[QLabel, str]] = []
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractItemModel, QBuffer, QIODevice, QModelIndex, QObject, Qt
+from PySide6.QtCore import QAbstractItemModel, QBuffer, QIODevice, QModelIndex, QObject, Qt, Slot
 from PySide6.QtGui import QGuiApplication, QImage
 from PySide6.QtWidgets import QWidget
 
 from app.context import AppContext
 from app.export.plan import Shown
+from app.images.display import LinkedView
 from app.images.pane import ImagePane
 from app.tasks import Done, Failed, Tasks
 from app.widgets import ask_new_file
@@ -112,7 +113,12 @@ class ExportController(QObject):
         super().__init__(context.window)
         self.context = context
         self.dialog: ExportDialog | None = None
-        link = context.grid.link
+        context.picture_source.connect(self.serve)
+        self.serve(context.grid.link)
+
+    @Slot(object)
+    def serve(self, link: LinkedView) -> None:
+        """Its panes offer to save and copy their pictures."""
         link.offers_pictures = True
         link.save_wanted.connect(self.save_picture_of)
         link.copy_wanted.connect(self.copy_image_of)

@@ -25,6 +25,7 @@ from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
 from app.forms.solver_model import BOTH, RunSettings, SolverModel
+from app.widgets import in_column, in_row
 from engine.files.presets import Preset, PresetStore
 
 
@@ -135,24 +136,17 @@ class SolverPanel(QWidget):
     # -- inside -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
+        column = in_column(spacing=8, margins=0, parent=self)
         top, bottom = QGridLayout(), QGridLayout()
         _add_line(top, 0, "Method", self.method_box)
         _add_line(bottom, 0, "Prior", self.prior_picker)
         _add_line(bottom, 1, "Device", self.device_box)
         self.place = QVBoxLayout()  # of the form of the chosen method
         self.footer = QWidget()  # a window may take it out, to keep it in sight
-        footer = QVBoxLayout(self.footer)
-        footer.setContentsMargins(0, 0, 0, 0)
-        footer.setSpacing(4)
+        footer = in_column(spacing=4, margins=0, parent=self.footer)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        run = QHBoxLayout()
-        run.setSpacing(0)
-        run.addWidget(self.run, 1)
-        run.addWidget(self.more)
+        run = in_row((self.run, 1), self.more, spacing=0)
         buttons.addLayout(run, 1)
         buttons.addWidget(self.both, 1)
         footer.addLayout(buttons)

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QShowEvent
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from app.icons import SIDE, icon
 from app.images.display import LinkedView, Tool
@@ -27,7 +27,7 @@ TOOLS: Final = {
 
 
 class ButtonRow(QWidget):
-    """Buttons with pictures; their names stand beside or beneath these where there is room."""
+    """Buttons with pictures; their names stand beside these where there is room."""
 
     def __init__(
         self,
@@ -40,6 +40,7 @@ class ButtonRow(QWidget):
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self._buttons = list(buttons)
         for button in self._buttons:
             button.setIconSize(QSize(SIDE, SIDE))
@@ -69,7 +70,7 @@ class ToolButtons(ButtonRow):
     def __init__(self, link: LinkedView, parent: QWidget | None = None) -> None:
         self.link = link
         self.buttons = {tool: self._button(tool, *TOOLS[tool]) for tool in Tool}
-        super().__init__(self.buttons.values(), Qt.ToolButtonStyle.ToolButtonTextUnderIcon, parent)
+        super().__init__(self.buttons.values(), Qt.ToolButtonStyle.ToolButtonTextBesideIcon, parent)
         self.setAccessibleName("Tools")
         group = QButtonGroup(self)
         for button in self.buttons.values():

@@ -61,7 +61,7 @@ class PaneView(pg.GraphicsView):
         self.canvas.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents)
         self.scene().addItem(self.canvas)
         self.image_item = self.make_image_item(self.canvas)
-        pen = _cosmetic(_CROSSHAIR, Qt.PenStyle.DashLine)
+        pen = cosmetic(_CROSSHAIR, Qt.PenStyle.DashLine)
         self._crosshair = [_marker(QGraphicsLineItem(self.canvas), pen) for _ in range(2)]
         self.drawn = DrawnItems(self.canvas, link.measurements)
         self.words: Mapping[int, str] = {}  # what was measured, by number
@@ -218,7 +218,7 @@ def _marker(item: QGraphicsLineItem, pen: QPen) -> QGraphicsLineItem:
     return item
 
 
-def _cosmetic(colour: QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+def cosmetic(colour: QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     pen = QPen(colour, 1, style)
     pen.setCosmetic(True)  # one pixel wide at any zoom
     return pen

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtGui import QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.background import JobPresenter, Step
 from app.runs.presenter import RunPresenter
 from app.runs.progress import Progress
-from app.theme import tabular
+from app.theme import GRID_PX, tabular
 from app.widgets import plain_tip
 
 IDLE: Final = "Nothing is running."
@@ -99,6 +99,19 @@ class RunBar(QWidget):
         button = QPushButton(text, self)
         button.clicked.connect(act)
         return button
+
+    def minimumSizeHint(self) -> QSize:
+        """The times give way before a button leaves the screen."""
+        smallest = super().minimumSizeHint()
+        if self.times.isVisible():
+            smallest.setWidth(smallest.width() - self.times.minimumWidth() - GRID_PX)
+        return smallest
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        rest = self.minimumSizeHint().width()
+        room = self.width() - rest
+        self.times.setVisible(room >= self.times.minimumWidth() + GRID_PX)
 
     @Slot(str)
     def set_other(self, words: str) -> None:

@@ -110,6 +110,8 @@ class RunEntry:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     record_path: Path | None = None
+    input_sha256: str = ""  # of the data a reopened run was made of
+    frame_slice: int | None = None  # which slice the last frame of a reopened run is of
     verdicts: dict[str, str] = field(default_factory=dict)
     compare_with: str = ""
     stack: StackImages | None = None  # of a run that goes slice by slice; it has no ``images``
@@ -169,6 +171,10 @@ class RunStore(QObject):
 
     def get(self, run_id: str) -> RunEntry | None:
         return self._entries.get(run_id)
+
+    @property
+    def next_number(self) -> int:
+        return self._count + 1
 
     def create(self, run_id: str, job: dict[str, Any], label: str) -> RunEntry:
         """A run that is about to be made."""

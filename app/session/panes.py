@@ -348,7 +348,8 @@ class Panes(QObject):
         entry = self.store.get(self.current) if self.current else None
         if entry is None or entry.last_frame is None:
             return
-        known = self._frame_slice.get(entry.run_id, self.slice)
+        kept = self.slice if entry.frame_slice is None else entry.frame_slice
+        known = self._frame_slice.get(entry.run_id, kept)
         if known == self.slice:
             self._show_planes(entry, entry.last_frame)
             return

@@ -80,6 +80,7 @@ def swipe(visit: Visit) -> None:
 
 def measured(visit: Visit) -> None:
     press(_own_pane(visit), Qt.Key.Key_Escape)
+    visit.unfold("right")
     tools, view = visit.window.center.bar.tools, visit.pane_of(visit.newest("dc-pnpdp"))
     click(tools[Tool.ELLIPSE])
     drag(view, (0.52, 0.40), (0.62, 0.52))

@@ -154,6 +154,12 @@ class Visit:
         """What takes the mouse over a run's image."""
         return self.window.grid.pane(run.run_id).view.viewport()
 
+    def unfold(self, part: str) -> None:
+        """A small window opens with the right column folded."""
+        action = self.window.menus.actions[part]
+        if not action.isChecked():
+            choose_action(action)
+
     def show_left(self, section: str) -> None:
         bring_into_sight(self.window.left.sections[section])
 

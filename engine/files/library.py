@@ -15,7 +15,7 @@ import re
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -96,13 +96,35 @@ class RunLibrary:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One short transaction. It keeps other windows out of folders and locks meanwhile, too."""
         with self._guard:
-            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+            except sqlite3.Error as error:
+                self._without_disk(error)
+                self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield self._db
             except BaseException:
-                self._db.execute("ROLLBACK")
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+            try:
+                self._db.execute("COMMIT")
+            except sqlite3.Error as error:  # the disk is full: the next agreement tells all again
+                self._without_disk(error)
+
+    def _asked(self, question: str, values: Sequence[str] = ()) -> list[Any]:
+        with self._guard:
+            try:
+                return self._db.execute(question, values).fetchall()
+            except sqlite3.DatabaseError as error:
+                self._without_disk(error)
+                return []
+
+    def _without_disk(self, error: sqlite3.Error) -> None:
+        """An index that cannot be used must not cost anybody a run."""
+        self.problem = f"The index of the runs is kept in memory only: {error}."
+        self._db.close()
+        self._db = self._connect(":memory:")
 
     def close(self) -> None:
         """Let go of every run; one that was going on counts as interrupted from now on."""
@@ -157,6 +179,11 @@ class RunLibrary:
             if stream := self._held.pop(run_id, None):
                 stream.close()
 
+    def clear(self, run_id: str) -> None:
+        """A run that could not begin leaves nothing; one that has a record stays."""
+        self.let_go(run_id)
+        self._clear_husk(run_id)
+
     def refresh(self, run_id: str) -> None:
         """Bring the index into step with the files of one run."""
         with self._writing() as db:
@@ -189,20 +216,12 @@ class RunLibrary:
 
     def agree(self, progress: Callable[[float], None] = lambda share: None) -> None:
         """Take in what files say, forget what they do not, and clear what killed windows left."""
-        try:
-            self._agree(progress)
-        except sqlite3.OperationalError:
-            raise
-        except sqlite3.DatabaseError:  # damaged within: nothing is lost with it
+        if not self._whole():  # damaged within: nothing is lost with it
             with self._guard:
                 self._db.close()
                 self._remove_index()
                 self._db = self._open()
-            self._agree(progress)
-
-    def _agree(self, progress: Callable[[float], None]) -> None:
-        with self._guard:
-            rows = self._db.execute("SELECT id, signature, status FROM runs").fetchall()
+        rows = self._asked("SELECT id, signature, status FROM runs")
         known = {name: (sign, status) for name, sign, status in rows}
         names = sorted(os.listdir(self.root))
         for done, name in enumerate(names):
@@ -217,6 +236,13 @@ class RunLibrary:
                     self.refresh(name)
         for name in known:
             self.refresh(name)
+
+    def _whole(self) -> bool:
+        with self._guard:
+            try:
+                return bool(self._db.execute("PRAGMA quick_check").fetchone()[0] == "ok")
+            except sqlite3.DatabaseError:
+                return False
 
     def _clear_husk(self, run_id: str) -> None:
         """The folder of a run that never began; it is removed only if it holds nothing."""
@@ -241,19 +267,16 @@ class RunLibrary:
             where.append(f"status IN ({', '.join('?' * len(status))})")
             values += status
         asked = f"SELECT * FROM runs WHERE {' AND '.join(where)} ORDER BY id DESC"
-        with self._guard:
-            rows = self._db.execute(asked, values).fetchall()
-        return [LibraryEntry(*row) for row in rows]
+        return [LibraryEntry(*row) for row in self._asked(asked, values)]
 
     def get(self, run_id: str) -> LibraryEntry | None:
-        with self._guard:
-            row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run_id,)).fetchone()
-        return None if row is None else LibraryEntry(*row)
+        rows = self._asked("SELECT * FROM runs WHERE id = ?", (run_id,))
+        return LibraryEntry(*rows[0]) if rows else None
 
     def used(self) -> int:
         """Bytes of all runs."""
-        with self._guard:
-            return int(self._db.execute("SELECT TOTAL(bytes) FROM runs").fetchone()[0])
+        rows = self._asked("SELECT TOTAL(bytes) FROM runs")
+        return int(rows[0][0]) if rows else 0
 
     # -- making room ------------------------------------------------------------------------
 

@@ -67,14 +67,12 @@ def slice_words(slices: Iterable[Any]) -> str:
 
 
 def calls_of(job: Any, history: Any) -> tuple[int | None, int | None]:
-    """Denoiser calls made and asked for, or iterations of a method that calls none."""
+    """Denoiser calls made and asked for; None of a method that calls none."""
     settings = job.get("settings") if isinstance(job, dict) else None
-    settings = settings if isinstance(settings, dict) else {}
     last = history[-1] if isinstance(history, list) and history else {}
-    last = last if isinstance(last, dict) else {}
-    name = "nfe" if "nfe" in settings else "iterations"
-    asked, done = settings.get(name), last.get("nfe" if name == "nfe" else "k")
-    return _whole(done), _whole(asked)
+    if not isinstance(settings, dict) or "nfe" not in settings or not isinstance(last, dict):
+        return None, None
+    return _whole(last.get("nfe", 0)), _whole(settings["nfe"])
 
 
 def _whole(value: Any) -> int | None:

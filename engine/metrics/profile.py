@@ -96,12 +96,13 @@ class Pair:
     data_range: Tensor  # [B]
     prediction_physical: Tensor
     reference_physical: Tensor
-    kept: Tensor  # [B] of the stack that was given: slices that are not left out
+    rows: Tensor  # which slices of the stack that was given are not left out
     where: Tensor | None = None  # [B, 1, H, W]: the pixels that count; None: all
 
     def inside(self, where: Tensor) -> Pair | None:
         """The same with the pixels that count; None when no slice has any."""
-        where = where.to(self.kept.device).expand(len(self.kept), *where.shape[1:])[self.kept]
+        where = where.to(self.rows.device)
+        where = where[self.rows] if len(where) > 1 else where.expand(len(self.rows), -1, -1, -1)
         some = where.flatten(1).any(dim=1)
         if not bool(some.any()):
             return None
@@ -111,7 +112,7 @@ class Pair:
             self.data_range[some],
             self.prediction_physical[some],
             self.reference_physical[some],
-            self.kept,
+            self.rows[some],
             where[some],
         )
 
@@ -132,8 +133,13 @@ class Profile(ABC):
         reference: Tensor,
         intensity: IntensityMap | None,
         data_range: float | None,
+        rows: Tensor | None = None,
     ) -> Pair:
-        """Normalised tensors to the profile's domain."""
+        """Normalised tensors to the profile's domain.
+
+        ``rows``: the slices that are not left out, from an earlier pair with this reference;
+        finding them waits for the device.
+        """
 
     @abstractmethod
     def psnr(self, pair: Pair) -> Tensor: ...
@@ -155,12 +161,14 @@ class Profile(ABC):
         return {"lpips": lpips(*(image / peak * 2 - 1 for image in images))}
 
 
-def require_some(keep: Tensor, name: str) -> None:
-    """Refuse a reference without a single slice that says anything."""
-    if not bool(keep.any()):
+def rows_of(keep: Tensor, name: str) -> Tensor:
+    """The numbers of the slices of a reference that say anything; refuses one without any."""
+    rows = keep.nonzero()[:, 0]
+    if not len(rows):
         raise RequestError(
             f"The reference is blank, so the metric profile {name} has nothing to compare."
         )
+    return rows
 
 
 def nrmse_per_image(prediction: Tensor, reference: Tensor) -> Tensor:

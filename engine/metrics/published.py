@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.metrics.profile import Description, Pair, Profile, lpips, nrmse_per_image, require_some
+from engine.metrics.profile import Description, Pair, Profile, lpips, nrmse_per_image, rows_of
 from engine.metrics.ssim import (
     mean_where,
     pool_to_256,
@@ -44,6 +44,7 @@ class CtDcpnpdp(Profile):
         reference: Tensor,
         intensity: IntensityMap | None,
         data_range: float | None,
+        rows: Tensor | None = None,
     ) -> Pair:
         if intensity is None or intensity.kind != "hu":
             raise RequestError(f"The metric profile {self.about.name} needs an image in HU.")
@@ -51,21 +52,20 @@ class CtDcpnpdp(Profile):
             raise RequestError(f"The metric profile {self.about.name} needs one channel.")
         hu, hu_reference = intensity.to_physical(prediction), intensity.to_physical(reference)
         x, y = (image.clamp(-WINDOW_HU, WINDOW_HU) / WINDOW_HU for image in (hu, hu_reference))
-        if data_range is not None:
-            span = data_range
-        elif len(y) == 1:
-            span = 2.0
+        if data_range is None and len(y) > 1:
+            span = y.max() - y.min()
         else:
-            span = float(y.max() - y.min())
-        keep = y.flatten(1).amax(dim=1) > y.flatten(1).amin(dim=1)
-        require_some(keep, self.about.name)
+            span = y.new_full((), 2.0 if data_range is None else data_range)
+        if rows is None:
+            keep = y.flatten(1).amax(dim=1) > y.flatten(1).amin(dim=1)
+            rows = rows_of(keep, self.about.name)
         return Pair(
-            prediction=x[keep],
-            reference=y[keep],
-            data_range=y.new_full((int(keep.sum()),), span),
-            prediction_physical=hu[keep] + 1000,
-            reference_physical=hu_reference[keep] + 1000,
-            kept=keep,
+            prediction=x[rows],
+            reference=y[rows],
+            data_range=span.expand(len(rows)),
+            prediction_physical=hu[rows] + 1000,
+            reference_physical=hu_reference[rows] + 1000,
+            rows=rows,
         )
 
     def psnr(self, pair: Pair) -> Tensor:
@@ -122,15 +122,16 @@ class MriInverseBench(Profile):
         reference: Tensor,
         intensity: IntensityMap | None,
         data_range: float | None,
+        rows: Tensor | None = None,
     ) -> Pair:
         if data_range is not None:
             raise RequestError(f"The metric profile {self.about.name} takes its range per slice.")
         x, y = _magnitudes(prediction, reference, intensity, self.about.name)
         peak = y.flatten(1).amax(dim=1)
-        keep = peak > 0
-        require_some(keep, self.about.name)
-        x, y, peak = x[keep], y[keep], peak[keep]
-        return Pair(x.minimum(peak.reshape(-1, 1, 1, 1)), y, peak, x, y, keep)
+        if rows is None:
+            rows = rows_of(peak > 0, self.about.name)
+        x, y, peak = x[rows], y[rows], peak[rows]
+        return Pair(x.minimum(peak.reshape(-1, 1, 1, 1)), y, peak, x, y, rows)
 
     def psnr(self, pair: Pair) -> Tensor:
         return psnr_per_image(
@@ -174,11 +175,13 @@ class FastMri(Profile):
         reference: Tensor,
         intensity: IntensityMap | None,
         data_range: float | None,
+        rows: Tensor | None = None,
     ) -> Pair:
         x, y = _magnitudes(prediction, reference, intensity, self.about.name)
         peak = y.amax() if data_range is None else y.new_tensor(data_range)
-        require_some(peak > 0, self.about.name)
-        return Pair(x, y, peak.expand(len(y)), x, y, torch.ones_like(y[:, 0, 0, 0]) > 0)
+        if rows is None:
+            rows = rows_of((peak > 0).expand(len(y)), self.about.name)
+        return Pair(x, y, peak.expand(len(y)), x, y, rows)
 
     def psnr(self, pair: Pair) -> Tensor:
         return psnr_of_volume(pair.prediction, pair.reference, pair.data_range[0], where=pair.where)

@@ -20,11 +20,10 @@ from engine.files.path_safety import fault_of_place, is_network
 from engine.files.record import REMOVED, RunRecord
 from engine.physics.device import choose_device
 from engine.physics.problem import Problem
-from engine.priors.air import with_air
+from engine.priors.adapted import with_air, with_support
 from engine.priors.catalogue import bundled, load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
-from engine.priors.tiling import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver

@@ -10,7 +10,7 @@ from PySide6.QtGui import QImage
 from window_driver import HU, choose, save_phantom
 
 from app.tour import __main__ as tour
-from app.tour import ct, mri, tools
+from app.tour import ct, parts
 from app.tour import visit as experiments
 from app.tour.fixture import Stage
 from app.tour.user_input import TourError, wait
@@ -109,7 +109,7 @@ def test_by_default_there_are_two_themes_and_a_small_window():
 
 
 def test_no_two_pictures_have_one_name():
-    names = [step.name for step in (*ct.STEPS, *mri.STEPS, *experiments.STEPS, *tools.VOLUME)]
+    names = [step.name for step in (*ct.STEPS, *parts.MRI, *experiments.STEPS, *parts.VOLUME)]
     assert len(set(names)) == len(names)
 
 

@@ -20,7 +20,7 @@ from window_driver import (
 )
 
 from app.tools.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES
-from app.tour import tools as tour
+from app.tour import parts as tour
 from app.tour.visit import Camera, Visit, walk
 from engine.export.outputs import physical_array
 from engine.physics.fourier import fft2c

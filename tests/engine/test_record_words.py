@@ -43,5 +43,6 @@ def test_slices_are_counted_from_one():
 
 def test_calls_made_and_asked_for():
     assert calls_of({"settings": {"nfe": 12}}, [{"k": 1, "nfe": 5}]) == (5, 12)
-    assert calls_of({"settings": {"iterations": 50}}, [{"k": 7}]) == (7, 50)
+    assert calls_of({"settings": {"iterations": 50}}, [{"k": 7}]) == (None, None)
+    assert calls_of({"settings": {"nfe": 12}}, []) == (0, 12)
     assert calls_of({"settings": []}, None) == (None, None)

@@ -21,8 +21,7 @@ from engine.priors.safetensors_file import PriorHeader, save_prior
 from engine.priors.training.checkpoint import History
 from engine.priors.training.data import Source
 from engine.priors.training.loop import ARCHITECTURE, Progress, Trainer
-from engine.priors.training.objective import Denoising
-from engine.priors.training.validation import Validation
+from engine.priors.training.objective import Denoising, Validation
 
 SHOWN_SIGMAS = ("0.1", "0.2", "0.5")
 LOG_SECONDS = 30.0

@@ -14,7 +14,8 @@ from torch import Tensor
 from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, marked
 from engine.workflows.cluster.compute_targets import Where
-from engine.workflows.cluster.payload import delivery_of, make_parcel
+from engine.workflows.cluster.payload import make_parcel
+from engine.workflows.cluster.prior_transfer import delivery_of
 from engine.workflows.cluster.worker_pool import Crew, Given, Member
 from engine.workflows.volume.batches import Batch, SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, planned_threads

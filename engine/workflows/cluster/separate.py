@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.spec.errors import DualscopeError
-from engine.workflows.cluster.connection import Site, connected, own_loop, quiet
+from engine.workflows.cluster.connection import Site, connected, own_loop
+from engine.workflows.cluster.dask_config import quiet
 from engine.workflows.cluster.local import ANY_PORT, HERE, environment
 from engine.workflows.cluster.private import SCHEME
 

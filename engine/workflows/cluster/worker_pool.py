@@ -19,7 +19,7 @@ from distributed.client import FutureCancelledError
 from engine.physics.units import IntensityMap
 from engine.spec.errors import DualscopeError, RequestError
 from engine.workflows.cluster.connection import Site
-from engine.workflows.cluster.payload import Delivery
+from engine.workflows.cluster.prior_transfer import Delivery
 from engine.workflows.cluster.task import compute, handshake
 from engine.workflows.volume.batches import Batch
 from engine.workflows.volume.plan import VolumePlan

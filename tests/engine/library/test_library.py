@@ -224,3 +224,26 @@ def test_remarks_survive_beside_the_record(tmp_path: Path) -> None:
     assert said == {"note": "good", "pinned": True}
     (entry,) = library.find()
     assert (entry.note, entry.pinned) == ("good", 1)
+
+
+def test_an_index_that_is_damaged_while_open_costs_no_run(tmp_path: Path) -> None:
+    library = RunLibrary(tmp_path)
+    make(library, name_of(1, 0))
+    with sqlite3.connect(tmp_path / INDEX) as db:
+        db.execute("DROP TABLE runs")
+    db.close()
+    assert library.find() == []
+    make(library, name_of(2, 0))
+    assert "in memory only" in library.problem
+    library.agree()
+    assert [entry.id for entry in library.find()] == [name_of(2, 0), name_of(1, 0)]
+
+
+def test_a_run_that_cannot_begin_leaves_nothing(tmp_path: Path) -> None:
+    library = RunLibrary(tmp_path)
+    library.begin(name_of(1, 0))
+    library.clear(name_of(1, 0))
+    assert not library.folder(name_of(1, 0)).exists()
+    make(library, name_of(2, 0))
+    library.clear(name_of(2, 0))
+    assert len(library.find()) == 1

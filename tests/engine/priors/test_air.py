@@ -7,7 +7,7 @@ import torch
 
 from engine.physics.simulate import Slices, simulate
 from engine.physics.units import IntensityMap
-from engine.priors.air import AirShifted, air_mask, with_air
+from engine.priors.adapted import AirShifted, air_mask, with_air
 from engine.priors.analytic import TVPrior
 from engine.priors.prior import Prior
 from engine.runs.run import Run

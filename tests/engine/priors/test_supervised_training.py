@@ -14,9 +14,9 @@ from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan, trained_scan, unfamiliar
 from engine.priors.training.data import Sampler, Source
 from engine.priors.training.loop import Trainer
+from engine.priors.training.objective import Correction, CorrectionValidation
 from engine.priors.training.report import Origin, export
 from engine.priors.training.settings import RunSettings, TrainingSettings
-from engine.priors.training.validation import Correction, CorrectionValidation
 from engine.spec.errors import RequestError
 
 TINY = {

@@ -18,9 +18,9 @@ from engine.physics.phantoms import brain_mr
 from engine.physics.problem import Problem
 from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
+from engine.priors.adapted import SupportedPrior, augmented, with_support
 from engine.priors.catalogue import load_prior
 from engine.priors.familiarity import excess
-from engine.priors.tiling import SupportedPrior, augmented, with_support
 from engine.runs.run import Run
 
 SIZE = 64

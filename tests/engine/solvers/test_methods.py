@@ -21,7 +21,7 @@ from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 from engine.solvers.sparse import TV, TVSettings
 from engine.spec.errors import RequestError, StepFailed
 

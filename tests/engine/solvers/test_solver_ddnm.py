@@ -15,7 +15,7 @@ from engine.physics.random import make_generator
 from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.solvers.ddnm import Ddnm, DdnmSettings
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 
 ETA = 0.85
 
