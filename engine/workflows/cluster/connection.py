@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,8 @@ from distributed import Client
 from tornado.ioloop import IOLoop
 
 from engine.spec.errors import RequestError
+from engine.workflows.cluster.compute_targets import CHECK_EVERY
+from engine.workflows.cluster.own_pickles import PLAIN
 
 CONNECT_S = 10.0
 
@@ -25,6 +27,7 @@ class Site:
     client: Client
     local: bool
     dashboard: str | None = None
+    end: Callable[[str], None] | None = None  # the worker at an address, if it is ours to kill
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Kept:
     """A place that is open already, for one run after another."""
 
     site: Site
+    check_every: int = CHECK_EVERY
 
     def open(self) -> contextlib.nullcontext[Site]:
         return contextlib.nullcontext(self.site)
@@ -73,7 +77,16 @@ class _Client(Client):
 def connected(address: Any, loop: IOLoop, **options: Any) -> Iterator[Client]:
     """A client that is not Dask's default one, and is closed in the end."""
     try:
-        client = _Client(address, loop=loop, set_as_default=False, timeout=CONNECT_S, **options)
+        client = _Client(
+            address,
+            loop=loop,
+            set_as_default=False,
+            timeout=CONNECT_S,
+            deserializers=PLAIN,
+            **options,
+        )
+        for topic in ("print", "warn"):  # what a worker says there would go to our terminal
+            client.unsubscribe_topic(topic)
     except Exception as error:  # whatever listens there need not speak Dask's language
         raise RequestError(
             f"No Dask scheduler answers at {address} ({type(error).__name__}): are its TLS "

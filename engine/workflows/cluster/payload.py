@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import secrets
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,8 @@ from engine.files.record import REMOVED
 from engine.physics.problem import Problem
 from engine.workflows.volume.batches import Batch
 from engine.workflows.volume.plan import VolumePlan
+
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class Parcel:
     batch: Batch
     problem: Problem
     prior_sha256: str
+    key: bytes  # with which the answer is sealed: new for every parcel
 
     def pack(self) -> bytes:
         return pickle.dumps(self, protocol=5)
@@ -55,7 +59,7 @@ def make_parcel(
         reference=_alone(problem.reference),
         provenance={},
     )
-    return Parcel(run, part, batch, bare, prior_sha256)
+    return Parcel(run, part, batch, bare, prior_sha256, secrets.token_bytes(KEY_BYTES))
 
 
 def _alone(tensor: Any) -> Any:

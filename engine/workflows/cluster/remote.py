@@ -7,16 +7,18 @@ from collections.abc import Iterator
 
 from distributed import Security
 
-from engine.spec.errors import RequestError
+from engine.spec.errors import RequestError, shown
 from engine.workflows.cluster.compute_targets import ClusterAddress
 from engine.workflows.cluster.connection import Site, connected, own_loop
 from engine.workflows.cluster.dask_config import quiet
+from engine.workflows.cluster.own_pickles import only_own_pickles
 
 
 @contextlib.contextmanager
 def remote_site(where: ClusterAddress) -> Iterator[Site]:
     with (
         quiet(),
+        only_own_pickles(),
         own_loop() as loop,
         connected(where.address, loop, security=security_of(where)) as client,
     ):
@@ -44,4 +46,4 @@ def _dashboard(client: object) -> str | None:
         link = client.dashboard_link  # type: ignore[attr-defined]
     except (KeyError, ValueError):
         return None
-    return str(link) if link else None
+    return shown(link)[:300] if link else None

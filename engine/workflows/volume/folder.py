@@ -105,6 +105,13 @@ class VolumeFolder:
         self.stored.update(result.number for result in results)
         self._note(*({"what": "stored", "slice": r.number, "sha256": r.sha256} for r in results))
 
+    def discard(self, numbers: list[int]) -> None:
+        """Slices that are not to be believed are missing again."""
+        for number in numbers:
+            self.stored.discard(number)
+            (self.path / slice_name(number)).unlink(missing_ok=True)
+        self._note(*({"what": "discarded", "slice": number} for number in numbers))
+
     def halve(self, batch: Batch) -> tuple[Batch, Batch]:
         """Divide a batch that did not fit into memory, for this time and all later ones."""
         parts = halves(batch, self.plan.numbers, self.plan.halo)
