@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
 from app.forms.ct_panel import CTPanel
 from app.forms.history import UndoValues
 from app.forms.mri_panel import MRIPanel
+from app.forms.plain import ModeSwitch
 from app.forms.slices import SliceChoice
 from app.forms.solver_panel import SolverPanel
 from app.images.inspector import Inspector
@@ -47,6 +48,8 @@ class LeftColumn(QWidget):
         lines.addWidget(self.ct)
         lines.addWidget(self.mri)
         self.set_modality("CT")
+        self.mode = ModeSwitch()
+        self.mode.expert_changed.connect(self.set_expert)
         self.sections = {
             "data": Section("Data", browser),
             "acquisition": Section("Acquisition", acquisition),
@@ -56,6 +59,7 @@ class LeftColumn(QWidget):
         column = QVBoxLayout(body)
         column.setContentsMargins(8, 8, 8, 8)
         column.setSpacing(8)
+        column.addWidget(self.mode)
         for section in self.sections.values():
             column.addWidget(section)
         column.addStretch(1)
@@ -73,6 +77,16 @@ class LeftColumn(QWidget):
 
     def acquisition(self) -> CTPanel | MRIPanel:
         return self.mri if self.modality == "MR" else self.ct
+
+    @Slot(bool)
+    def set_expert(self, on: bool) -> None:
+        """All settings, or the few that a clinician decides on; their values stay as they are."""
+        self.mode.set_expert(on)
+        for panel in (self.ct, self.mri, self.solver):
+            panel.set_expert(on)
+        self.slices.set_offered(on)
+        self.sections["acquisition"].set_title("Acquisition" if on else "How much is measured")
+        self.sections["solver"].set_title("Solver" if on else "How the image is made")
 
     def set_modality(self, modality: str) -> None:
         self.modality = modality

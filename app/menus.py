@@ -156,6 +156,9 @@ class Menus:
         ):
             self._add(menu, name, text, act=act)
         menu.addSeparator()
+        expert = self._check(menu, "expert", "All settings (&expert)", context.left.set_expert)
+        expert.setChecked(bool(context.settings.get("expert")))
+        context.left.mode.expert_changed.connect(expert.setChecked)
         masked = self._check(menu, "mask", "&Hide the patient's name", self._mask_patient)
         masked.setChecked(bool(context.settings.get("patient_masked")))
         self._mask_patient(masked.isChecked())

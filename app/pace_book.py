@@ -44,11 +44,6 @@ class PaceBook:
                 continue
         return min(near)[1] * size[0] * size[1] * _calls(job) if near else None
 
-    def words(self, job: dict[str, Any], modality: str, size: tuple[int, int], times: float) -> str:
-        """'about 4 min' for ``times`` slices (or seeds, or doses) of the job."""
-        one = self.seconds(job, modality, size)
-        return about(one * times) if one is not None else UNKNOWN
-
 
 def about(seconds: float) -> str:
     if seconds < 1:

@@ -24,6 +24,7 @@ MEASURED = (
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
     *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
 )
+PLAIN = ("views", "angular_range", "photons")
 ANGLES = ("views", "angular_range", "start_angle")
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 PHOTONS_ONLY = "Only with photon noise: give photons per ray first."
@@ -76,6 +77,10 @@ class CTPanel(QWidget):
 
     def set_values(self, values: dict[str, Any]) -> None:
         self.form.set_values(values, rest_to_default=True)
+
+    def set_expert(self, on: bool) -> None:
+        self.form.show_only(None if on else PLAIN)
+        self.strip.setVisible(on)
 
     def set_sinogram(self, sinogram: NDArray | None, kept: Sequence[int] | None = None) -> None:
         """``[views, detectors]``; of measured data all views, of which the panel knows ``kept``."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.data.kspace.trajectory import Trajectory
 
 BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
+PLAIN = ("acceleration",)
 THINNING = ("acceleration", "mask", "acs_lines")
 
 
@@ -56,6 +57,9 @@ class MRIPanel(QWidget):
 
     def set_values(self, values: dict[str, Any]) -> None:
         self.form.set_values(values, rest_to_default=True)
+
+    def set_expert(self, on: bool) -> None:
+        self.form.show_only(None if on else PLAIN)
 
     def set_simulated(self, lines: int, seed: int = 0) -> None:
         """The open data are an image with ``lines`` columns, which are the lines of k-space."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.pace_book import MOST, UNKNOWN, PaceBook, about
+from app.pace_book import MOST, PaceBook, about
 from app.shell.settings import AppSettings
 
 
@@ -24,14 +24,13 @@ def test_the_time_grows_with_calls_pixels_and_slices(paces):
     paces.learn(job(), "CT", (100, 100), 2.0)
     assert paces.seconds(job(), "CT", (100, 100)) == pytest.approx(2.0)
     assert paces.seconds(job(nfe=50), "CT", (100, 200)) == pytest.approx(20.0)
-    assert paces.words(job(), "CT", (100, 100), 60) == "about 2 min"
 
 
 def test_what_was_never_measured_is_said_to_be_unknown(paces):
     paces.learn(job(), "CT", (100, 100), 2.0)
     for other in (job(solver="diffpir"), job(prior="tv"), job(device="cuda")):
-        assert paces.words(other, "CT", (100, 100), 1) == UNKNOWN
-    assert paces.words(job(), "MR", (100, 100), 1) == UNKNOWN
+        assert paces.seconds(other, "CT", (100, 100)) is None
+    assert paces.seconds(job(), "MR", (100, 100)) is None
 
 
 def test_the_nearest_amount_of_data_counts(paces):

@@ -15,6 +15,7 @@ from app.background import Ended, JobPresenter, Mail, Mailbox
 from app.context import AppContext
 from app.pace_book import UNKNOWN, about
 from app.runs.events import RunFinished, RunStarted
+from app.runs.kept import keep_pictures
 from app.runs.snapshots import Snapshots
 from app.session.jobs import job_lines, jobs_for
 from app.tools.dose.model import CurrentScan, DoseRequest
@@ -84,13 +85,14 @@ class Doses(Page):
         label = method.label if method is not None else job["solver"]
         lines = job_lines(job, label, data.modality, not data.measured)
         words = ", ".join([*lines, f"slice {self.context.panes.slice + 1}"])
-        calls = "nfe" in job["settings"]
+        calls = "nfe" in solver.model.complete(job)["settings"]
         return CurrentScan(job, words, data.modality, data.measured, calls)
 
     def times(self, jobs: list[dict[str, Any]], modality: str) -> str:
         data, paces = self.context.setup.data, self.context.paces
         size = data.image_size if data is not None else (1, 1)
-        parts = [paces.seconds(job, modality, size) for job in jobs]
+        whole = self.context.left.solver.model.complete
+        parts = [paces.seconds(whole(job), modality, size) for job in jobs]
         known = [part for part in parts if part is not None]
         return about(sum(known)) if len(known) == len(parts) else UNKNOWN
 
@@ -156,14 +158,17 @@ class Doses(Page):
                 run_id, "done", tile.images, tile.metrics, tile.seconds, None, tile.verdicts
             )
         )
-        if (folder := context.autosave) is not None:
-            path = folder / f"{run_id}.json"
+        if (library := context.library) is not None:
 
-            def keep() -> None:
-                folder.mkdir(parents=True, exist_ok=True)
+            def keep() -> Path:
+                path = library.begin(run_id)
                 tile.keep(path)
+                where = (tile.slices, tile.modality, tile.pixel_mm)
+                keep_pictures(path, tile.images, Snapshots(), None, *where)
+                library.refresh(run_id)
+                return path
 
-            def kept(_: object) -> None:
+            def kept(path: Path) -> None:
                 store.change(run_id, record_path=path)
 
             context.tasks.start("Keeping a run", keep, kept, context.messages.error)
