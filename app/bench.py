@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
 from PySide6.QtCore import QObject, QTimer, Slot
 
 PATIENCE_S: Final = 600.0
@@ -153,12 +154,9 @@ class Heartbeat(QObject):
         self._wall, self._cpu = wall, cpu
 
 
-def memory_mb() -> float | None:
-    """What this process holds in memory now; None where the system does not say."""
-    if not sys.platform.startswith("linux"):
-        return None
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def memory_mb() -> float:
+    """What this process holds in memory now."""
+    return float(psutil.Process().memory_info().rss) / 1e6
 
 
 if __name__ == "__main__":

@@ -1,14 +1,13 @@
-"""The middle of the window: messages, tools, images, curves, scrubber."""
+"""The middle of the window: tools, images with messages over their edge, curves, scrubber."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QAction
+from PySide6.QtCore import QEvent, QObject, QPoint, QSignalBlocker, Qt, Signal, Slot
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
-    QButtonGroup,
     QFrame,
     QHBoxLayout,
     QLabel,
@@ -20,32 +19,62 @@ from PySide6.QtWidgets import (
 )
 
 from app.forms.fields import CalmCombo
-from app.icons import SIDE, icon
-from app.images.display import Tool
+from app.icons import icon
 from app.images.grid import CompareMode, PaneGrid
+from app.images.tools import ButtonRow, ToolButtons, fit_names
 from app.images.window_level import WindowBox
+from app.layouts.pager import Pager
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
 from app.runs.scrubber import Scrubber
 from app.runs.store import RunStore
 from app.session.panes import PLANES
+from app.theme import GRID_PX
+from app.widgets import EmptyState
 
-PLOT_PX = 184
+PLOT_PX, THIN_PLOT_PX = 184, 112
+MESSAGE_PX = 800  # a longer line is hard to read
+ELSEWHERE = "The images are in a window of their own."
 
 
 class Center(QWidget):
+    """``messages`` lie over the upper edge of the images: no image moves when one comes."""
+
+    back_wanted = Signal()  # the images, from their own window
+
     def __init__(
         self, store: RunStore, runs: RunPresenter, messages: QWidget, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setAccessibleName("Images and curves")
+        self.messages = messages
         self.grid = PaneGrid()
         self.bar = ViewBar(self.grid)
         self.plots = PlotPanel(store, runs)
         self.scrubber = Scrubber(store, runs)
+        self.images = QWidget()
+        inside = QVBoxLayout(self.images)
+        inside.setContentsMargins(0, 0, 0, 0)
+        inside.setSpacing(0)
+        above = QHBoxLayout()
+        above.setContentsMargins(0, 0, 0, 0)
+        above.setSpacing(0)
+        above.addWidget(self.bar, 1)
+        self.pager = Pager(self.grid)
+        above.addWidget(self.pager, 0, Qt.AlignmentFlag.AlignTop)
+        inside.addLayout(above)
+        inside.addWidget(self.grid, 1)
+        self.elsewhere = EmptyState(ELSEWHERE, "Bring them back", self)
+        self.elsewhere.button.clicked.connect(self.back_wanted)
+        self.elsewhere.hide()
+        place = QWidget()
+        self._place = QVBoxLayout(place)
+        self._place.setContentsMargins(0, 0, 0, 0)
+        self._place.addWidget(self.elsewhere)
+        self._place.addWidget(self.images)
         self.split = QSplitter(Qt.Orientation.Vertical)
         self.split.setChildrenCollapsible(False)
-        self.split.addWidget(self.grid)
+        self.split.addWidget(place)
         self.split.addWidget(self.plots)
         self.split.setStretchFactor(0, 1)
         self.split.setStretchFactor(1, 0)
@@ -53,27 +82,57 @@ class Center(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
-        column.addWidget(messages)
-        column.addWidget(self.bar)
         column.addWidget(self.split, 1)
         column.addWidget(self.scrubber)
-        self.plots.folded_changed.connect(self._on_folded)
+        messages.setParent(self)
+        messages.hide()
+        for watched in (messages, self.grid, self.split):
+            watched.installEventFilter(self)
+        self.plots.folded_changed.connect(self._spread)
+        self.plots.thin_changed.connect(self._spread)
 
-    def _on_folded(self, folded: bool) -> None:
-        """A folded panel keeps only its head; its old height comes back with it."""
-        head = self.plots.header.sizeHint().height()
+    @Slot()
+    def _spread(self) -> None:
+        """A folded panel keeps only its head; unfolded it gets its usual height."""
+        folded, head = self.plots.folded, self.plots.header.sizeHint().height()
+        height = head if folded else (THIN_PLOT_PX if self.plots.thin else PLOT_PX)
         self.plots.setMaximumHeight(head if folded else 16777215)
-        if not folded:
-            whole = sum(self.split.sizes())
-            self.split.setSizes([whole - PLOT_PX, PLOT_PX])
+        self.split.setSizes([max(sum(self.split.sizes()) - height, 1), height])
+
+    def release_images(self) -> QWidget:
+        """The tools and images, for another window; a word stands in their place."""
+        self.elsewhere.show()
+        return self.images
+
+    def take_images(self) -> None:
+        """Back from the other window."""
+        self.elsewhere.hide()
+        self._place.addWidget(self.images)
+        self.images.show()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() in MOVES:
+            self._place_messages()
+        return super().eventFilter(watched, event)
+
+    def _place_messages(self) -> None:
+        if self.messages.isHidden():
+            return
+        area: QWidget = self.grid if self.isAncestorOf(self.grid) else self.split
+        corner = area.mapTo(self, QPoint(0, 0))
+        width = min(area.width() - 2 * GRID_PX, MESSAGE_PX)
+        height = self.messages.heightForWidth(width)
+        left = corner.x() + (area.width() - width) // 2
+        self.messages.setGeometry(left, corner.y() + GRID_PX, width, height)
+        self.messages.raise_()
 
 
-TOOLS: Final = {
-    Tool.WINDOW: ("Window", "Drag with the left button to change window width and centre."),
-    Tool.RECTANGLE: ("Rectangle", "Drag a rectangle: its statistics appear for every image."),
-    Tool.ELLIPSE: ("Ellipse", "Drag an ellipse: its statistics appear for every image."),
-    Tool.LINE: ("Line", "Drag a line: the profiles of all images appear in one plot."),
-}
+MOVES: Final = (
+    QEvent.Type.Resize,
+    QEvent.Type.Move,
+    QEvent.Type.Show,
+    QEvent.Type.LayoutRequest,
+)
 MODES: Final = {
     CompareMode.DIFFERENCE: ("Difference", "Show A − B with a scale of its own. (D)"),
     CompareMode.FLICKER: ("Flicker", "Show A and B in turn in one place. (F)"),
@@ -88,11 +147,12 @@ class ViewBar(QWidget):
         super().__init__(parent)
         self.setAccessibleName("Image tools")
         self.grid, self.link = grid, grid.link
-        self.tools = self._tools()
+        self.tool_buttons = ToolButtons(self.link)
+        self.tools = self.tool_buttons.buttons
         self.window_box = WindowBox(self.link.window_model, grid.image)
         self.plane_button = QToolButton()
-        self.plane_button.setText("Planes")
-        self.plane_button.setProperty("switch", True)
+        self.plane_button.setIcon(icon("planes"))
+        self.plane_button.setText("Intermediates")
         self.plane_button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.plane_button.setAccessibleName("Other planes of the current run")
         self.plane_button.setToolTip(
@@ -102,29 +162,15 @@ class ViewBar(QWidget):
         self.plane_actions = {name: self._plane_action(name, PLANES[name]) for name in PLANES}
         self.plane_button.setMenu(self.plane_menu)
         self.modes = {mode: self._mode_button(mode) for mode in MODES}
+        style = Qt.ToolButtonStyle.ToolButtonTextBesideIcon
+        self.plane_row = ButtonRow([self.plane_button], style)
+        self.plane_button.setCheckable(False)
+        self.mode_buttons = ButtonRow(self.modes.values(), style)
         self.a, self.b = self._source("A"), self._source("B")
         self._build()
-        self.link.tool_changed.connect(self._show_tool)
         grid.compare_changed.connect(self._show_mode)
         grid.panes_changed.connect(self.show_sources)
         self.show_sources()
-
-    def _tools(self) -> dict[Tool, QToolButton]:
-        group = QButtonGroup(self)
-        buttons = {}
-        for tool, (name, tip) in TOOLS.items():
-            button = QToolButton()
-            button.setIcon(icon(tool.value))
-            button.setIconSize(QSize(SIDE, SIDE))
-            button.setCheckable(True)
-            button.setProperty("switch", True)
-            button.setChecked(tool is self.link.tool)
-            button.setAccessibleName(f"Tool: {name}")
-            button.setToolTip(f"{name}: {tip[0].lower()}{tip[1:]}")
-            button.clicked.connect(partial(self.link.set_tool, tool))
-            group.addButton(button)
-            buttons[tool] = button
-        return buttons
 
     def _plane_action(self, name: str, words: str) -> QAction:
         action = self.plane_menu.addAction(words)
@@ -136,9 +182,8 @@ class ViewBar(QWidget):
     def _mode_button(self, mode: CompareMode) -> QToolButton:
         name, tip = MODES[mode]
         button = QToolButton()
+        button.setIcon(icon(mode.value))
         button.setText(name)
-        button.setCheckable(True)
-        button.setProperty("switch", True)
         button.setAccessibleName(name)
         button.setToolTip(tip)
         button.clicked.connect(partial(self._on_mode, mode))
@@ -155,18 +200,16 @@ class ViewBar(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(8, 4, 8, 4)
         column.setSpacing(4)
-        row = QHBoxLayout()
+        row = self.row = QHBoxLayout()
         row.setSpacing(4)
         column.addLayout(row)
-        for button in self.tools.values():
-            row.addWidget(button)
+        row.addWidget(self.tool_buttons)
         row.addWidget(_line())
         row.addWidget(self.window_box)
         row.addWidget(_line())
-        row.addWidget(self.plane_button)
+        row.addWidget(self.plane_row)
         row.addStretch(1)
-        for button in self.modes.values():
-            row.addWidget(button)
+        row.addWidget(self.mode_buttons)
         self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
         pair = QHBoxLayout(self.sources)
         pair.setContentsMargins(0, 0, 0, 0)
@@ -180,9 +223,11 @@ class ViewBar(QWidget):
 
     # -- tools, planes, comparison ----------------------------------------------------------
 
-    @Slot(object)
-    def _show_tool(self, tool: Tool) -> None:
-        self.tools[tool].setChecked(True)
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """The tools are named where there is room."""
+        super().resizeEvent(event)
+        rows = (self.tool_buttons, self.plane_row, self.mode_buttons)
+        fit_names(self.row, self.width() - 2 * 8, rows)
 
     @Slot()
     def _on_planes(self) -> None:
@@ -204,7 +249,7 @@ class ViewBar(QWidget):
     def show_sources(self) -> None:
         """Both boxes list the images by name and stand on A and B."""
         chosen = self.grid.compare_keys()
-        self.sources.setVisible(self.grid.mode is not CompareMode.NONE)
+        self.sources.setVisible(self.grid.pair or self.grid.mode is not CompareMode.NONE)
         for number, box in enumerate((self.a, self.b)):
             blocker = QSignalBlocker(box)
             box.clear()

@@ -20,6 +20,7 @@ from app.data.recent import RecentFiles
 from app.forms.choices import Choices, load_choices
 from app.forms.history import UndoValues
 from app.forms.labels import on_screen
+from app.pace_book import PaceBook
 from app.runs.events import RunFailed, RunFinished, RunStarted
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
@@ -31,6 +32,8 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.widgets import ask_path
+from engine.files.library import RunLibrary
+from engine.spec.errors import DualscopeError
 
 log = logging.getLogger("app")
 
@@ -44,6 +47,7 @@ class AppContext(QObject):
     changed = Signal()  # other actions may be possible now
     opened = Signal(object)  # Opened, when every part shows it
     help_wanted = Signal(str)  # name of the page
+    picture_source = Signal(object)  # a LinkedView whose panes may be saved and copied
 
     def __init__(
         self, window: QWidget, tasks: Tasks, settings: AppSettings, autosave: Path | None = None
@@ -51,11 +55,12 @@ class AppContext(QObject):
         super().__init__(window)
         self.window, self.tasks, self.settings, self.autosave = window, tasks, settings, autosave
         self.jobs: list[JobPresenter] = []  # of which one computes, or a run
-        self.messages = Messages(window)
+        self.messages, self.paces = Messages(window), PaceBook(settings)
         self.history = UndoValues({}, self)
         self.undo = Undo(self.history, self)
         self.store = RunStore(self)
-        self.runs = RunPresenter(self.store, autosave, self)
+        self.library = self._open_library(autosave)
+        self.runs = RunPresenter(self.store, self.library, self)
         self.recent = RecentFiles(tasks, parent=self)
         self.data = DataPresenter(tasks, self.recent, self)
         self.browser = DataBrowser(self.data)
@@ -63,9 +68,18 @@ class AppContext(QObject):
         self.center = Center(self.store, self.runs, self.messages)
         self.grid = self.center.grid
         self.right = RightColumn(self.store, self.undo.stack, self.grid.inspector)
+        self.grid.link.measurements.stack = self.undo.stack
         self.panes = Panes(self.grid, self.store, self.runs)
         self.setup = Setup(self.left, self.data)
         self._connect()
+
+    def _open_library(self, root: Path | None) -> RunLibrary | None:
+        """Where runs are kept; without one they live in memory only."""
+        try:
+            return None if root is None else RunLibrary(root)
+        except DualscopeError as error:
+            self.messages.error(on_screen(error))
+            return None
 
     def _connect(self) -> None:
         data, panes, runs, solver = self.data, self.panes, self.runs, self.left.solver
@@ -77,6 +91,8 @@ class AppContext(QObject):
         link.slice_changed.connect(self.setup.set_slice)
         link.slice_changed.connect(self.browser.set_slice)
         link.notice.connect(self.messages.notice)
+        link.set_mark_corner(self.settings.get("mark_corner"))
+        link.mark_corner_changed.connect(partial(self.settings.set, "mark_corner"))
         self.browser.slice_wanted.connect(link.set_slice)
         for failing in (data, self.tasks, self.settings):
             failing.failed.connect(self.messages.error)
@@ -89,6 +105,7 @@ class AppContext(QObject):
         plots.wanted_changed.connect(self._show_wanted)
         self.center.bar.planes_chosen.connect(panes.set_planes)
         panes.wanted_changed.connect(self._show_wanted)
+        panes.here_wanted.connect(self.run_here)
         self.right.table.shown.connect(self.show_run)
         self.right.table.note.compare_requested.connect(self.compare_without_prior)
         scrubber.chosen.connect(self._on_scrubbed)
@@ -189,6 +206,18 @@ class AppContext(QObject):
         self.show_run(run_ids[-1] if len(asked) == 1 else run_ids[-len(asked)])
         return run_ids
 
+    @Slot()
+    def run_here(self) -> None:
+        """The methods in sight on this slice, where they have none; as their runs were made."""
+        if self.busy:
+            self.messages.notice("Wait until the present run has ended.")
+            return
+        here = {"slices": str(self.panes.slice)}
+        jobs = [{**entry.job, **here} for entry in self.panes.lacking()]
+        if jobs:
+            self.panes.make_room(job["solver"] for job in jobs)
+            self.show_run(self.runs.start(jobs)[-1])
+
     @Slot(str)
     def compare_without_prior(self, run_id: str) -> None:
         """The scan of a run again, with the method that its verdict offers."""
@@ -226,6 +255,9 @@ class AppContext(QObject):
         entry = self.store.get(ended.run_id)
         name = entry.label if entry is not None else "A run"
         log.info("%s %s after %.1f s.", name, ended.status, ended.seconds)
+        if entry is not None and entry.images is not None and ended.status == "done":
+            count, *size = entry.images.shape
+            self.paces.learn(entry.job, entry.modality, (size[0], size[1]), ended.seconds / count)
 
     @Slot(object)
     def _on_failed(self, failure: RunFailed) -> None:

@@ -13,7 +13,6 @@ from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
     from app.window import MainWindow
-    from app.workspace.locks import SessionFolder
 
 
 DISPLAY_GONE = (
@@ -72,11 +71,7 @@ def run(text: str | None) -> int:
     guard = CrashGuard(book)
     earlier = guard.last_crash()
     guard.install(loop)
-    root = state_folder() / "runs"
-    session, trouble = _session_folder(root)
-    window = MainWindow(tasks, settings, theme, session.path if session else None, book)
-    if trouble:
-        window.messages.error(trouble)
+    window = MainWindow(tasks, settings, theme, state_folder() / "runs", book)
     guard.crashed.connect(window.messages.error)
     closed: list[bool] = []
     window.gone.connect(lambda: closed.append(True))
@@ -93,7 +88,7 @@ def run(text: str | None) -> int:
     window.load_engine()
     if text is not None:
         open_named(window, text)
-    window.workspaces.offer_unfinished(root)
+    window.library.tidy()
     window.first_tour()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: window.close())
@@ -107,8 +102,8 @@ def run(text: str | None) -> int:
             page.presenter.worker.close()
         window.runs.worker.close()
     tasks.close()
-    if session is not None:
-        session.close()
+    if window.context.library is not None:
+        window.context.library.close()
     guard.close()
     book.close()
     if not closed:
@@ -124,13 +119,3 @@ def open_named(window: MainWindow, text: str) -> None:
         window.workspaces.open(Path(text).absolute())
     else:
         window.data.open(text)
-
-
-def _session_folder(root: Path) -> tuple[SessionFolder | None, str]:
-    """Where this session's runs are kept; without one they live in memory only."""
-    from app.workspace.locks import SessionFolder
-
-    try:
-        return SessionFolder(root), ""
-    except DualscopeError as error:
-        return None, str(error)

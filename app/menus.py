@@ -13,6 +13,7 @@ from app.context import AppContext
 from app.images.display import Tool
 from app.images.grid import CompareMode
 from app.images.window_level import PRESETS
+from app.layouts.layouts import COUNTS, LAYOUTS
 from app.session.panes import PLANES
 from app.theme import Theme
 
@@ -97,6 +98,7 @@ class Menus:
         self._add(menu, "demo mri", "&MRI demo", "Ctrl+2", partial(context.data.open_demo, "mri"))
         menu.addSeparator()
         self._add(menu, "open volume", "Open a &volume…")
+        self._add(menu, "library", "&Library of runs…", "Ctrl+L")
         self._add(menu, "open workspace", "Open &workspace…")
         self._add(menu, "save workspace", "&Save workspace…", Key.Save)
         menu.addSeparator()
@@ -137,17 +139,7 @@ class Menus:
     def _view(self, menu: QMenu) -> None:
         context = self.context
         link = context.grid.link
-        for name, text, keys in (
-            ("left", "&Data and settings", "F2"),
-            ("plots", "&Curves", "F3"),
-            ("right", "&Runs and measurements", "F4"),
-        ):
-            action = self._check(menu, name, text, partial(self._show_part, name))
-            action.setChecked(True)
-            action.setShortcut(QKeySequence(keys))
-        curves = self.actions["plots"]  # they fold by their own button, too
-        context.center.plots.folded_changed.connect(lambda folded: curves.setChecked(not folded))
-        menu.addSeparator()
+        self._layouts(menu)
         presets = menu.addMenu("&Window preset")
         for number, preset in enumerate(PRESETS, 1):
             hint = f"\t{number}" if number < 10 else ""
@@ -177,12 +169,51 @@ class Menus:
             group.addAction(action)
             action.triggered.connect(partial(self.acts["theme"], mode))
 
+    def _layouts(self, menu: QMenu) -> None:
+        group = QActionGroup(menu)
+        for name, layout in LAYOUTS.items():
+            choose = partial(self.acts["layout"], name)
+            action = self._add(menu, f"layout {name}", layout.label, layout.keys, choose)
+            action.setToolTip(layout.tip)
+            action.setCheckable(True)
+            group.addAction(action)
+        menu.addSeparator()
+        for name, text, keys in (
+            ("left", "&Data and settings", "F2"),
+            ("plots", "&Curves", "F3"),
+            ("right", "&Runs and measurements", "F4"),
+        ):
+            action = self._check(menu, name, text, partial(self._show_part, name))
+            action.setChecked(True)
+            action.setShortcut(QKeySequence(keys))
+        counts = menu.addMenu("&Images in Reading")
+        chosen, group = self.context.settings.get("images"), QActionGroup(menu)
+        for count, text in COUNTS.items():
+            action = self._check(counts, f"images {count}", text, lambda on: None)
+            action.setChecked(count == chosen)
+            action.triggered.connect(partial(self.acts["images"], count))
+            group.addAction(action)
+        grid = self.context.grid
+        for name, text, step in (
+            ("next images", "&Next images\tPage Down", 1),
+            ("previous images", "Pre&vious images\tPage Up", -1),
+        ):
+            self._add(menu, name, text, act=partial(grid.turn_page, step))
+        for name, text, keys in (
+            ("second window", "Images in a &second window", "F9"),
+            ("full screen", "F&ull screen", "F11"),
+        ):
+            self._check(menu, name, text, self.acts[name]).setShortcut(QKeySequence(keys))
+        menu.addSeparator()
+
     def _show_part(self, name: str, shown: bool) -> None:
-        context = self.context
-        if name == "plots":
-            context.center.plots.set_folded(not shown)
-        else:
-            {"left": context.left, "right": context.right}[name].setVisible(shown)
+        self.acts["fold"](name, not shown)
+
+    def show_layout(self, name: str) -> None:
+        self.actions[f"layout {name}"].setChecked(True)
+
+    def show_folded(self, part: str, folded: bool) -> None:
+        self.actions[part].setChecked(not folded)
 
     def _mask_patient(self, masked: bool) -> None:
         self.context.grid.set_patient_masked(masked)
@@ -225,15 +256,16 @@ class Menus:
             self._add(
                 menu, tool.value, f"&{tool.value.capitalize()}", act=partial(link.set_tool, tool)
             )
-        self._add(menu, "clear", "Remove region and line\tDelete", act=link.measurements.clear)
+        self._add(menu, "clear", "Remove all measurements", act=link.measurements.clear)
         menu.addSeparator()
-        planes = menu.addMenu("&Planes of the current run")
+        planes = menu.addMenu("&Intermediate images of the current run")
         for name in PLANES:
             planes.addAction(context.center.bar.plane_actions[name])
         spectra = context.center.plots.spectraButton
         self._add(menu, "spectra", "Two-dimensional s&pectra", act=spectra.click)
         menu.addSeparator()
         self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
+        self._add(menu, "mpr", "&Axial, coronal, sagittal…", "Ctrl+M")
         self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")
         self._add(menu, "geometry", "How the scan was &measured…")
         self._add(menu, "experiments", "&Experiments…")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtWidgets import (
     QFileDialog,
     QFrame,
+    QHBoxLayout,
+    QLabel,
     QLayout,
     QMessageBox,
+    QPushButton,
     QScrollArea,
     QSizePolicy,
     QTableView,
@@ -19,6 +22,57 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
     QWidget,
 )
+
+Box = TypeVar("Box", QHBoxLayout, QVBoxLayout)
+Part = QWidget | QLayout
+# a part; a part and its share of what is free; a gap in pixels; or None, where what is free goes
+Parts = Part | tuple[Part, int] | int | None
+
+
+def in_row(
+    *parts: Parts,
+    spacing: int | None = None,
+    margins: int | tuple[int, int, int, int] | None = None,
+    parent: QWidget | None = None,
+) -> QHBoxLayout:
+    """Parts beside each other."""
+    return _filled(QHBoxLayout(), parts, spacing, margins, parent)
+
+
+def in_column(
+    *parts: Parts,
+    spacing: int | None = None,
+    margins: int | tuple[int, int, int, int] | None = None,
+    parent: QWidget | None = None,
+) -> QVBoxLayout:
+    """Parts below each other."""
+    return _filled(QVBoxLayout(), parts, spacing, margins, parent)
+
+
+def _filled(
+    box: Box,
+    parts: tuple[Parts, ...],
+    spacing: int | None,
+    margins: int | tuple[int, int, int, int] | None,
+    parent: QWidget | None,
+) -> Box:
+    if parent is not None:
+        parent.setLayout(box)
+    if margins is not None:
+        box.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
+    if spacing is not None:
+        box.setSpacing(spacing)
+    for one in parts:
+        part, share = one if isinstance(one, tuple) else (one, 0)
+        if isinstance(part, QWidget):
+            box.addWidget(part, share)
+        elif isinstance(part, QLayout):
+            box.addLayout(part, share)
+        elif part is None:
+            box.addStretch(1)
+        else:
+            box.addSpacing(part)
+    return box
 
 
 class Section(QWidget):
@@ -75,6 +129,24 @@ def scrolled(widget: QWidget, name: str) -> QScrollArea:
     area.setWidget(widget)
     area.setAccessibleName(name)
     return area
+
+
+class EmptyState(QWidget):
+    """Where nothing is to be seen yet: why, and what to do about it."""
+
+    def __init__(self, words: str, action: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.words = QLabel(words, self)
+        self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.words.setWordWrap(True)
+        self.button = QPushButton(action, self)
+        self.button.setVisible(bool(action))
+        column = QVBoxLayout(self)
+        column.setSpacing(16)
+        column.addStretch(1)
+        column.addWidget(self.words)
+        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignCenter)
+        column.addStretch(1)
 
 
 def empty_layout(layout: QLayout) -> None:

@@ -7,15 +7,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt, QTimer, Signal, Slot
-from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QLabel, QMainWindow, QSplitter
+from PySide6.QtCore import QSize, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QCloseEvent, QShowEvent
+from PySide6.QtWidgets import QLabel, QMainWindow, QSplitter, QStyle
 
 from app.columns import LEFT_PX, RIGHT_PX
 from app.context import AppContext
 from app.data.drop import DropFilter
 from app.data.geometry_controller import GeometryController
 from app.export.controller import ExportController
+from app.layouts.images_window import ImagesWindow
+from app.layouts.layouts import Layouts
+from app.layouts.rail import Rail
+from app.layouts.switcher import Switcher
+from app.layouts.tab_order import focus_next
 from app.menus import Act, Menus
 from app.runs.bar import RunBar
 from app.shell.help_window import HelpWindow
@@ -27,8 +32,11 @@ from app.tasks import Tasks
 from app.theme import Theme
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
+from app.tools.library.controller import Library
 from app.tools.trust.controller import Trust
 from app.tools.volume.controller import Volumes
+from app.tools.volume.stacks import Stacks
+from app.widgets import scrolled
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
@@ -57,7 +65,7 @@ class MainWindow(QMainWindow):
         super().__init__()
         self.tasks, self.settings, self.theme = tasks, settings, theme
         self.autosave, self.book = autosave, book or LogBook(parent=self)
-        self._closing = False
+        self._closing = self._laid_out = False
         self.setWindowTitle("Dualscope")
         self.setWindowIcon(app_icon())
         context = self.context = AppContext(self, tasks, settings, autosave)
@@ -79,10 +87,12 @@ class MainWindow(QMainWindow):
         context = self.context
         self.trust, self.experiments = Trust(context), Experiments(context)
         self.folders, self.volumes = Folders(context), Volumes(context)
-        self.pages = (self.trust, self.experiments, self.folders, self.volumes)
+        self.stacks = Stacks(context)
+        self.pages = (self.trust, self.experiments, self.folders, self.volumes, self.stacks)
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
+        self.library = Library(context)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
         self.drop = DropFilter(self, self.data.open_dropped)
@@ -90,12 +100,22 @@ class MainWindow(QMainWindow):
     def _build_layout(self) -> None:
         self.split = QSplitter(Qt.Orientation.Horizontal)
         self.split.setChildrenCollapsible(False)
-        for part in (self.left, self.center, self.right):
+        self.split.setHandleWidth(3)  # three images of 512 px stand side by side in 1600
+        runs = scrolled(self.right, "Runs and measurements")  # a low window has no room for all
+        runs.setMinimumWidth(self.right.minimumWidth())
+        rails = {
+            "left": Rail("Data and settings", self.left, "left", "F2", LEFT_PX),
+            "right": Rail("Runs and measurements", runs, "right", "F4", RIGHT_PX),
+        }
+        for part in (rails["left"], self.center, rails["right"]):
             self.split.addWidget(part)
         self.split.setStretchFactor(1, 1)
-        self.split.setSizes([LEFT_PX, 1600 - LEFT_PX - RIGHT_PX, RIGHT_PX])
+        self.layouts = Layouts(self.settings, self.split, self.grid, rails, self.center.plots)
+        self.images_window: ImagesWindow | None = None
         self.setCentralWidget(self.split)
         self.run_bar = RunBar(self.runs)
+        for page in self.pages:
+            self.run_bar.follow(page.presenter)
         research = QLabel(RESEARCH)
         research.setAccessibleName(RESEARCH)
         research.setToolTip("What this program shows must not be used to treat a patient.")
@@ -107,9 +127,13 @@ class MainWindow(QMainWindow):
         self._folds: dict[str, Any] = {
             **{f"left {name}": part for name, part in self.left.sections.items()},
             **{f"right {name}": part for name, part in self.right.sections.items()},
-            "plots": self.center.plots,
         }
-        self._splitters = {"window": self.split, "center": self.center.split, "right": self.right}
+        self._splitters = {"right": self.right}
+        self.switcher = Switcher(self.layouts)
+        if self.menuBar().isNativeMenuBar():  # at the top of the screen, where it has no corner
+            self.statusBar().addPermanentWidget(self.switcher)
+        else:
+            self.menuBar().setCornerWidget(self.switcher)
 
     def _acts(self) -> dict[str, Act]:
         """What the menus do beside what they know themselves."""
@@ -120,6 +144,7 @@ class MainWindow(QMainWindow):
             "open volume": self.volumes.browser.ask,
             "open workspace": self.workspaces.ask_open,
             "save workspace": self.workspaces.ask_save,
+            "library": self.library.show,
             "export": self.files.export,
             "save picture": self.files.save_picture,
             "copy image": self.files.copy_image,
@@ -127,6 +152,7 @@ class MainWindow(QMainWindow):
             "copy table": self.files.copy_table,
             "quit": self.close,
             "trust": self.trust.show,
+            "mpr": self.volumes.browser.show_series,
             "volume": self.volumes.show,
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,
@@ -139,6 +165,11 @@ class MainWindow(QMainWindow):
             "log": self.show_log,
             "about": self.show_about,
             "theme": self.set_theme,
+            "layout": self.layouts.choose,
+            "fold": self.layouts.fold,
+            "images": self.layouts.set_count,
+            "second window": self.set_images_apart,
+            "full screen": self.set_full_screen,
         }
 
     def _connect(self) -> None:
@@ -146,6 +177,11 @@ class MainWindow(QMainWindow):
             lambda data: self.setWindowTitle(f"{data.screen_name} - Dualscope")
         )
         self.context.help_wanted.connect(self.show_help)
+        self.panes.current_changed.connect(self._bring_current)
+        self.layouts.changed.connect(self.menus.show_layout)
+        self.layouts.changed.connect(self._bring_current)
+        self.layouts.folded_changed.connect(self.menus.show_folded)
+        self.center.back_wanted.connect(self.menus.actions["second window"].trigger)
         self.tasks.busy_changed.connect(self.run_bar.set_other)
         # closing: one ends after the other, the runs last
         jobs = [page.presenter for page in self.pages]
@@ -162,9 +198,12 @@ class MainWindow(QMainWindow):
         event.ignore()
         self.files.close()  # it has something to remember
         self._save()
+        if self.images_window is not None:
+            self.images_window.close()
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
+        self.library.close()
         for page in self.pages:
             page.close()
         if any(page.busy for page in self.pages):
@@ -183,20 +222,34 @@ class MainWindow(QMainWindow):
         """Size, splitters and folded parts as they were left."""
         geometry = self.settings.bytes_of("geometry")
         if geometry.isEmpty() or not self.restoreGeometry(geometry):
-            available = self.screen().availableSize()
-            self.resize(min(1600, available.width()), min(1000, available.height()))
+            self.resize(first_size(self.screen().availableSize(), self._title_px()))
         for name in self.settings.get("folded"):
             if name in self._folds:
                 self._folds[name].set_folded(True)
         for name, split in self._splitters.items():
             split.restoreState(self.settings.bytes_of("splitters", name))
 
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        if not self._laid_out:  # how wide the window is, is known only now
+            self._laid_out = True
+            self.layouts.restore(self.width())
+
+    def _title_px(self) -> int:
+        """What the desktop puts around a window; it does not tell before the window is there."""
+        return self.style().pixelMetric(QStyle.PixelMetric.PM_TitleBarHeight)
+
     def _save(self) -> None:
         self.settings.set_bytes("geometry", self.saveGeometry())
         self.settings.set("folded", [name for name, part in self._folds.items() if part.folded])
         for name, split in self._splitters.items():
             self.settings.set_bytes("splitters", split.saveState(), name)
+        if self._laid_out:
+            self.layouts.save()
         self.settings.save_now()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        return focus_next(self, forward) or super().focusNextPrevChild(forward)
 
     # -- view and help ----------------------------------------------------------------------
 
@@ -204,6 +257,30 @@ class MainWindow(QMainWindow):
         self.settings.set("theme", mode)
         if self.theme is not None:
             self.theme.set_mode(mode)
+
+    @Slot()
+    def _bring_current(self) -> None:
+        if self.panes.current in self.grid:
+            self.grid.bring(str(self.panes.current))
+
+    def set_images_apart(self, apart: bool) -> None:
+        """The images in a window of their own, on the other monitor if there is one."""
+        window, self.images_window = self.images_window, None
+        if apart and window is None:
+            self.images_window = ImagesWindow(self.center.release_images(), self)
+            self.images_window.addActions(list(self.menus.actions.values()))
+            self.images_window.closed.connect(self._on_images_back)
+        elif window is not None and not apart:
+            self.center.take_images()
+            window.close()
+            window.deleteLater()
+
+    @Slot()
+    def _on_images_back(self) -> None:
+        self.menus.actions["second window"].setChecked(False)
+
+    def set_full_screen(self, full: bool) -> None:
+        self.showFullScreen() if full else self.showNormal()
 
     @Slot(str)
     def show_help(self, page: str) -> None:
@@ -239,3 +316,8 @@ class MainWindow(QMainWindow):
         """Once, when the window has settled."""
         if not self.settings.get("tour_seen"):
             QTimer.singleShot(0, self.start_tour)
+
+
+def first_size(available: QSize, title_px: int) -> QSize:
+    """With the desktop's frame no larger than the screen: the buttons of a run are at its foot."""
+    return QSize(min(1600, available.width()), min(1000, available.height() - title_px))

@@ -4,6 +4,7 @@ Environment variables that change what the tests do:
 
 DUALSCOPE_FUZZ          how many damaged files of every kind of data tests/engine/data/test_fuzz.py
                         makes (600; 3000 takes some minutes)
+DUALSCOPE_ROUNDS        how many windows tests/engine/library/test_library_killed.py kills (6)
 DUALSCOPE_MONKEY        how many random actions tests/app/test_monkey.py does (700)
 DUALSCOPE_BUSY          1: every worker of pytest has a busy loop beside it at normal priority, so
                         that what depends on the machine's speed fails; with `-n` of the number of

@@ -14,7 +14,7 @@ import torch
 import dualscope as ds
 from engine.cli import main
 from engine.physics.phantoms.brain import brain_mr
-from engine.physics.phantoms.torso import ct_phantom
+from engine.physics.phantoms.stack import ct_phantom
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = ("torch", "numpy", "scipy", "PySide6", "pydicom", "engine.api.data")
@@ -243,7 +243,7 @@ def test_show_opens_a_window_or_says_that_there_is_no_display(problem, qapp, mon
     result = ds.reconstruct(problem, "fbp")
     result.show()
     assert result._window.isVisible()
-    assert result._window.pixmap().width() == 128  # small images are doubled
+    assert result._window.pixmap().width() == 256  # enlarged until its marks can be read
     result._window.close()
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
         monkeypatch.delenv(name, raising=False)

@@ -3,21 +3,131 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import (
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSizePolicy,
+    QWidget,
+)
 
-from app.data.checks import ChecksList
-from app.data.findings import FactsList, WarningsList
-from app.data.open_menu import OpenMenu
+from app.data.checks import ChecksList, FactsList, WarningsList
 from app.data.opened import Opened
 from app.data.presenter import DataPresenter
 from app.data.series_list import SeriesList, SliceBar
-from app.widgets import Section, plain_tip
+from app.widgets import Section, in_column, in_row, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check
+
+
+PATTERNS = (
+    "Images, sinograms and k-space (*.dcm *.dicom *.ima *.nii *.nii.gz *.nrrd *.nhdr *.mha *.mhd "
+    "*.png *.tif *.tiff *.npy *.npz *.mat *.h5 *.hdf5 *.hdf *.nxs *.nx *.mrc *.mrcs *.st *.ali "
+    "*.cfl *.hdr *.raw *.bin *.f32 DICOMDIR)",
+    "All files, also DICOM without a suffix (*)",
+)
+
+
+class OpenMenu(QMenu):
+    """Serves the browser's button and the window's File menu alike."""
+
+    def __init__(self, presenter: DataPresenter, parent: QWidget | None = None) -> None:
+        super().__init__("Open", parent)
+        self.presenter = presenter
+        self.dialog: QFileDialog | None = None
+        self.setToolTipsVisible(True)
+        self.setAccessibleName("Open data")
+        self.file = self._action("File…", "Open an image, a sinogram or k-space.", self.ask_file)
+        self.folder = self._action(
+            "Folder…", "Open a folder of DICOM files or of TIFF images.", self.ask_folder
+        )
+        self.addSeparator()
+        self.ct = self._action(
+            "CT demo", "Open a synthetic CT slice.", partial(presenter.open_demo, "ct")
+        )
+        self.mri = self._action(
+            "MRI demo", "Open a synthetic MR slice.", partial(presenter.open_demo, "mri")
+        )
+        self._fixed = self.actions()
+        self.aboutToShow.connect(presenter.recent.refresh)
+        presenter.recent.changed.connect(self.fill)
+        self.fill()
+
+    def _action(self, text: str, tip: str, run: object) -> QAction:
+        action = QAction(text, self)  # one that addAction makes is never let go by Python
+        self.addAction(action)
+        action.setToolTip(plain_tip(tip))
+        action.triggered.connect(lambda: run())  # type: ignore[operator]
+        return action
+
+    def _line(self, text: str = "") -> None:
+        line = QAction(text, self)
+        line.setSeparator(True)
+        self.addAction(line)
+
+    @Slot()
+    def fill(self) -> None:
+        """The recent files, under what is always there."""
+        for action in self.actions():
+            if action not in self._fixed:
+                self.removeAction(action)
+                action.deleteLater()
+        recent = self.presenter.recent
+        entries = recent.menu_entries()
+        if entries:
+            self._line("Recent")
+        for entry in entries:
+            run = partial(self.presenter.open, entry.text, entry.options)
+            self._action(entry.label.replace("&", "&&"), entry.tip, run).setEnabled(entry.enabled)
+        if recent.problem:
+            self._action("Recent files are not kept", recent.problem, lambda: None).setEnabled(
+                False
+            )
+        if entries:
+            self._line()
+            self._action(
+                "Clear recent files",
+                "Forget these files; the files themselves stay.",
+                recent.clear,
+            )
+
+    @Slot()
+    def ask_file(self) -> None:
+        dialog = self._dialog("Open a file", QFileDialog.FileMode.ExistingFile)
+        dialog.setNameFilters(PATTERNS)
+        dialog.open()
+
+    @Slot()
+    def ask_folder(self) -> None:
+        dialog = self._dialog("Open a folder", QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.open()
+
+    def _dialog(self, title: str, mode: QFileDialog.FileMode) -> QFileDialog:
+        if self.dialog is not None:
+            self.dialog.close()
+        parent = self.parentWidget()
+        dialog = QFileDialog(parent.window() if parent is not None else None, title)
+        dialog.setFileMode(mode)
+        dialog.fileSelected.connect(self.presenter.open)
+        dialog.finished.connect(self._on_finished)
+        self.dialog = dialog
+        return dialog
+
+    @Slot(int)
+    def _on_finished(self, result: int) -> None:
+        dialog, self.dialog = self.dialog, None
+        if dialog is not None:
+            dialog.deleteLater()
+
 
 EMPTY = "Drop a DICOM folder here, or open the demo."
 PATIENCE_MS = 150  # reading that takes less is not worth a word
@@ -50,6 +160,7 @@ class DataBrowser(QWidget):
         self.series.chosen.connect(presenter.choose_series)
         self.slices.wanted.connect(self.slice_wanted)
         presenter.opened.connect(self._on_opened)
+        presenter.results_changed.connect(self._on_results)
         presenter.thumbnails.connect(self.series.set_thumbnails)
         presenter.warnings_changed.connect(self._show_warnings)
         presenter.checks_changed.connect(self._show_checks)
@@ -86,31 +197,16 @@ class DataBrowser(QWidget):
             button.setAccessibleName(f"Open the {button.text()}")
             buttons.addWidget(button)
         page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(8, 24, 8, 24)
-        column.setSpacing(16)
-        column.addWidget(words)
-        column.addLayout(buttons)
+        in_column(words, buttons, spacing=16, margins=(8, 24, 8, 24), parent=page)
         return page
 
     def _build(self) -> None:
-        top = QHBoxLayout()
-        top.setSpacing(8)
-        top.addWidget(self.openButton)
-        top.addWidget(self.busy, 1)
-        inner = QVBoxLayout(self.body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(8)
+        top = in_row(self.openButton, (self.busy, 1), spacing=8)
+        inner = in_column(spacing=8, margins=0, parent=self.body)
         for part in (self.series, self.slices, self.checked, self.warnings, self.found):
             inner.addWidget(part)
         inner.addStretch(1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(top)
-        column.addWidget(self.empty)
-        column.addWidget(self.body)
-        column.addStretch(1)
+        in_column(top, self.empty, self.body, None, spacing=8, margins=0, parent=self)
         self.found.set_folded(True)
 
     def _show_body(self, on: bool) -> None:
@@ -119,12 +215,17 @@ class DataBrowser(QWidget):
 
     @Slot(object)
     def _on_opened(self, opened: Opened) -> None:
-        self.series.show_series(opened)
+        self.series.show_series(self.presenter.listed(opened))
         self.slices.set_count(opened.count, opened.middle)
         self.facts.show_facts(opened.facts)
         self._show_checks(opened.checks)
         self._show_warnings(opened.warnings)
         self._show_body(True)
+
+    @Slot()
+    def _on_results(self) -> None:
+        if self.presenter.current is not None:
+            self.series.show_series(self.presenter.listed(self.presenter.current))
 
     @Slot(object)
     def _show_warnings(self, warnings: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""What was looked at before a run: one line for each check, the worst first."""
+"""What was found in the data, and what was looked at before a run: the worst first."""
 
 from __future__ import annotations
 
@@ -6,15 +6,69 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtGui import QPalette
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
 from app.theme import VERDICTS, is_dark
-from app.widgets import empty_layout, plain_tip
+from app.widgets import empty_layout, in_column, plain_tip
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check, Fact
+
+
+class FactsList(QWidget):
+    """Names on the left, values on the right; the origin is the tooltip of both."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("What was found")
+        self.grid = QGridLayout()
+        column = in_column(self.grid, margins=(8, 0, 0, 0), parent=self)
+        column.addStretch(1)  # room that is left over does not spread the lines
+        self.grid.setHorizontalSpacing(8)
+        self.grid.setVerticalSpacing(4)
+        self.grid.setColumnStretch(0, 2)
+        self.grid.setColumnStretch(1, 3)
+
+    def show_facts(self, facts: Iterable[Fact]) -> None:
+        empty_layout(self.grid)
+        for row, fact in enumerate(facts):
+            name = QLabel(fact.name)
+            name.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+            name.setWordWrap(True)
+            name.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+            value = SentenceLabel(self)
+            value.say(fact.value or "–")
+            value.setAccessibleName(f"{fact.name}: {fact.value}")
+            for label in (name, value):
+                label.setTextFormat(Qt.TextFormat.PlainText)
+                label.setToolTip(
+                    plain_tip(f"From: {fact.origin}." if fact.origin else "Found by itself.")
+                )
+                self.grid.addWidget(label, row, label is value, Qt.AlignmentFlag.AlignTop)
+
+
+class WarningsList(QWidget):
+    """Every warning in full; no room at all when there is none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Warnings")
+        self.column = in_column(spacing=4, margins=0, parent=self)
+        self.setVisible(False)
+
+    def show_warnings(self, warnings: Iterable[str]) -> None:
+        empty_layout(self.column)
+        sentences = [on_screen(words) for words in warnings]
+        for sentence in sentences:
+            label = SentenceLabel(self)
+            label.setToolTip("Doubtful in the data, or assumed because they do not say it.")
+            label.say(f"⚠ {sentence}")
+            self.column.addWidget(label)
+        self.setVisible(bool(sentences))
+
 
 # the worst first: a mark of its own shape, and a word
 MARKS: Final = {"blocking": "✖", "doubtful": "⚠", "corrected": "↻", "good": "✓"}
@@ -31,10 +85,7 @@ class ChecksList(QWidget):
         self.grid.setHorizontalSpacing(8)
         self.grid.setVerticalSpacing(4)
         self.grid.setColumnStretch(1, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 0, 0, 0)
-        column.addLayout(self.grid)
-        column.addStretch(1)
+        in_column(self.grid, None, margins=(8, 0, 0, 0), parent=self)
         self._checks: tuple[Check, ...] = ()
         self._marks: list[tuple[QLabel, str]] = []
 

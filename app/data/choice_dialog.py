@@ -12,13 +12,12 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QRadioButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.data.opened import Choice, Opened
 from app.forms.rows import SentenceLabel
-from app.widgets import plain_tip, scrolled
+from app.widgets import in_column, plain_tip, scrolled
 
 QUESTIONS = {
     "dataset": "It holds several arrays. Which one is to be opened?",
@@ -46,9 +45,7 @@ class ChoiceDialog(QDialog):
         self.choices = tuple(choices)
         self.group = QButtonGroup(self)
         body = QWidget()
-        lines = QVBoxLayout(body)
-        lines.setContentsMargins(0, 0, 0, 0)
-        lines.setSpacing(8)
+        lines = in_column(spacing=8, margins=0, parent=body)
         for number, choice in enumerate(self.choices):
             button = QRadioButton(choice.words.replace("&", "&&"))
             button.setAccessibleName(choice.words)
@@ -62,11 +59,7 @@ class ChoiceDialog(QDialog):
         self.ok = self.buttons.addButton("Open", QDialogButtonBox.ButtonRole.AcceptRole)
         self.cancel = self.buttons.addButton("Cancel", QDialogButtonBox.ButtonRole.RejectRole)
         self.cancel.setToolTip("Leave the file unopened.")
-        column = QVBoxLayout(self)
-        column.setSpacing(16)
-        column.addWidget(question)
-        column.addWidget(scrolled(body, "Answers"), 1)
-        column.addWidget(self.buttons)
+        in_column(question, (scrolled(body, "Answers"), 1), self.buttons, spacing=16, parent=self)
         self.resize(360, min(480, 136 + 32 * len(self.choices)))
         self.group.idToggled.connect(self._refresh)
         self.buttons.accepted.connect(self._on_accepted)

@@ -10,11 +10,10 @@ from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import QDialog, QWidget
 
 from app.data.choice_dialog import ChoiceDialog
-from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question
 from app.data.presenter import DataPresenter
 from app.forms.geometry_dialog import GeometryDialog, Offer
-from app.tasks import Tasks
+from app.tasks import Newest, Tasks
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

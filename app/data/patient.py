@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from engine.data.silence_pydicom import silence_pydicom
+from engine.data.readers.dicom.values import silence_pydicom
 
 
 def patient_lines(header: Any) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,10 @@ from PySide6.QtCore import QObject, Signal, Slot
 
 from app.data import opening
 from app.data.drop import input_of
-from app.data.latest_only_queue import Newest
 from app.data.opened import Opened, Question, SeriesItem
 from app.data.recent import RecentFiles
 from app.data.thumbnails import MOST_BYTES, PreviewCache, thumbnail_of_series
-from app.tasks import Tasks
+from app.tasks import Newest, Tasks
 
 if TYPE_CHECKING:
     from engine.data.dataset import Check
@@ -40,6 +40,7 @@ class DataPresenter(QObject):
     sinogram = Signal(object)  # what `simulate` made, [views, detectors] or None
     warnings_changed = Signal(object)  # reading a slice brought new ones: all of them
     checks_changed = Signal(object)  # reading a slice found more: all of them
+    results_changed = Signal()
     busy = Signal(str)  # what is being read; empty when nothing is
 
     def __init__(
@@ -60,6 +61,9 @@ class DataPresenter(QObject):
         self._drawing: asyncio.Future[Any] | None = None
         self._warnings: tuple[str, ...] = ()
         self._checks: tuple[Check, ...] = ()
+        self.results: dict[str, SeriesItem] = {}  # finished stacks, by their place
+        self._result_pictures: dict[int, np.ndarray] = {}
+        self._source: Opened | None = None  # what was open before a result
         self._words = {"open": "", "slice": ""}
 
     # -- opening ------------------------------------------------------------------------------
@@ -87,13 +91,45 @@ class DataPresenter(QObject):
     def choose_series(self, key: str) -> None:
         """Open another series of the same folder; its headers are known already."""
         now = self.current
+        if key in self.results:
+            if now is None or now.text != key:
+                self._open(key, {}, None)
+            return
+        if now is not None and now.text in self.results:
+            now = self._source
+            if now is not None and now.found is None:
+                self._open(now.text, now.options, None)
+                return
         if now is None or now.found is None:
             return
         item = next((item for item in now.series if item.key == key), None)
-        if item is None or (item.chosen and self._opening is None):
+        shown = now is self.current and self._opening is None
+        if item is None or (item.chosen and shown):
             return
         options = {**now.options, "dataset": key}
         self._open(now.text, options, now.found)
+
+    def add_result(self, item: SeriesItem, picture: np.ndarray | None = None) -> None:
+        """A finished stack, whose key is the folder of its DICOM series."""
+        if item.key not in self.results:
+            item = replace(item, number=-1 - len(self.results))  # apart from those of a folder
+        else:
+            item = replace(item, number=self.results[item.key].number)
+        self.results[item.key] = item
+        if picture is not None:
+            self._result_pictures[item.number] = picture
+        self.results_changed.emit()
+        self.thumbnails.emit(self._pictures | self._result_pictures)
+
+    def listed(self, opened: Opened) -> Opened:
+        """``opened`` with all that can be chosen: the series of its source, and the results."""
+        source = self._source if opened.text in self.results else opened
+        own = source.series if source is not None else ()
+        now = opened is source
+        series = [replace(item, chosen=item.chosen and now) for item in own]
+        results = self.results.values()
+        series += [replace(item, chosen=item.key == opened.text) for item in results]
+        return replace(opened, series=tuple(series), found=source.found if source else None)
 
     def _open(self, text: str, options: dict[str, Any], found: Any) -> None:
         self._replace_opening(f"Opening {opening.screen_name(text)} …")
@@ -117,12 +153,14 @@ class DataPresenter(QObject):
             self.geometry_needed.emit(answer)
             return
         before, self.current = self.current, answer
+        if answer.text not in self.results:
+            self._source = answer
         self._cache.clear()
         self._previews.drop()
         self._sinograms.drop()
         self._say("slice", "")
         self._warnings, self._checks = answer.warnings, answer.checks
-        if not answer.text.startswith(opening.DEMO):
+        if not answer.text.startswith(opening.DEMO) and answer.text not in self.results:
             self.recent.add(answer.text, answer.options)
         self.opened.emit(answer)
         self._draw_series(before)
@@ -192,13 +230,15 @@ class DataPresenter(QObject):
         """One after the other, so that a slice asked for meanwhile waits for one at most."""
         now = self.current
         assert now is not None
-        if before is not None and now.found is not None and before.found is now.found:
-            self.thumbnails.emit(dict(self._pictures))
+        known = before is not None and now.found is not None and before.found is now.found
+        if known or now.text in self.results:
+            self.thumbnails.emit(self._pictures | self._result_pictures)
             return
         if self._drawing is not None:
             self._drawing.cancel()
         self._pictures, self._drawing = {}, None
         self._undrawn = [item for item in now.series if item.refusal is None]
+        self.thumbnails.emit(self._result_pictures)
         self._undrawn.sort(key=lambda item: not item.chosen)
         self._draw_next()
 

@@ -26,20 +26,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QLabel,
     QListView,
     QSizePolicy,
     QSlider,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
 from app.theme import tabular
-from app.widgets import plain_tip
+from app.widgets import in_column, in_row, plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 ICON_PX = 48
@@ -118,7 +116,7 @@ class SeriesList(QListView):
 
     def _row(self, item: SeriesItem, opened: Opened) -> QStandardItem:
         second = ", ".join(filter(None, (item.part, item.screen_text)))
-        if opened.found is None:
+        if opened.found is None and item.number > 0:
             second = opened.screen_name
         row = QStandardItem(self._blank, f"{item.label}\n{second}" if second else item.label)
         row.setData(item.number, NUMBER)
@@ -171,15 +169,8 @@ class SliceBar(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Slice")
         self.slider.setToolTip("Drag to go through the slices; arrow keys go one by one.")
-        first = QHBoxLayout()
-        first.setContentsMargins(0, 0, 0, 0)
-        first.addWidget(self.words, 1)
-        first.addWidget(self.spin)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(first)
-        column.addWidget(self.slider)
+        first = in_row((self.words, 1), self.spin, margins=0)
+        in_column(first, self.slider, spacing=4, margins=0, parent=self)
         self.slider.valueChanged.connect(self._on_value)
         self.spin.valueChanged.connect(self._on_value)
         self.set_count(1)

@@ -11,12 +11,10 @@ from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QProgressBar,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -26,7 +24,7 @@ from app.export.plan import REPORT_OF_VISIBLE, VISIBLE, WHAT, Choices, Shown, de
 from app.export.presenter import ExportPresenter, Outcome
 from app.forms.rows import SentenceLabel
 from app.tasks import Tasks
-from app.widgets import plain_tip
+from app.widgets import in_column, in_row, plain_tip
 
 NAME_TIP = "All files begin with this name; keep patients' names out of it."
 HIDE_TIP = "Leave names, numbers and dates of the patient out of every file."
@@ -145,10 +143,7 @@ class ExportDialog(QDialog):
         form = QFormLayout()
         form.setHorizontalSpacing(16)
         form.setVerticalSpacing(8)
-        place = QHBoxLayout()
-        place.setSpacing(8)
-        place.addWidget(self.folder, 1)
-        place.addWidget(self.browse)
+        place = in_row((self.folder, 1), self.browse, spacing=8)
         form.addRow("What", self.what)
         form.addRow("Slices", self.slices)
         formats = QLabel("Formats")
@@ -160,17 +155,12 @@ class ExportDialog(QDialog):
         form.addRow("Files", self.files)
         form.addRow("", self.replace)
         self.files.setMinimumHeight(72)
-        ending = QHBoxLayout()
-        ending.setSpacing(8)
-        ending.addWidget(self.open_folder)
+        ending = in_row(self.open_folder, spacing=8)
         ending.addStretch()
         ending.addWidget(self.stop)
         ending.addWidget(self.close_button)
         ending.addWidget(self.export)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addLayout(form, 1)
+        column = in_column((form, 1), spacing=8, margins=16, parent=self)
         for widget in (self.sentence, self.bar, self.notes):
             column.addWidget(widget)
         column.addLayout(ending)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QListWidget,
     QListWidgetItem,
@@ -24,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.export.formats import FORMATS, is_series
 from app.export.plan import CURRENT, REPORT_OF_VISIBLE, VISIBLE
 from app.theme import is_dark
-from app.widgets import plain_tip
+from app.widgets import in_row, plain_tip
 
 RED: Final = {False: "#b00020", True: "#ff8a80"}  # readable on light, on dark
 MOST_LISTED: Final = 200
@@ -51,9 +50,7 @@ class Choice(QWidget):
         self.buttons: dict[str, QRadioButton] = {}
         self._tips = {key: tip for key, _, tip in options}
         self._group = QButtonGroup(self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(16)
+        row = in_row(spacing=16, margins=0, parent=self)
         for key, label, tip in options:
             button = QRadioButton(label)
             button.setAccessibleName(f"{name}: {label}")

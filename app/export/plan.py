@@ -101,6 +101,8 @@ def fault_of(entry: RunEntry) -> str:
     """Why a run cannot be exported; empty when it can."""
     if entry.running:
         return f"{entry.name} is still running."
+    if entry.stack is not None:
+        return f"{entry.name} is a stack: choose it in the list of series, then export."
     if entry.images is None or not entry.slices:
         return f"{entry.name} has no image."
     if entry.record_path is None:

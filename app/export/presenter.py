@@ -67,10 +67,6 @@ class ExportPresenter(QObject):
         self._poll.setInterval(POLL_MS)
         self._poll.timeout.connect(self._tell)
 
-    def set_shown(self, shown: Shown) -> None:
-        self.shown = shown
-        self._replan()
-
     def set_choices(self, choices: Choices) -> None:
         self.choices = choices
         self._replan()

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from app.export.formats import is_series
-from engine.files.file_lock import ROOM_LOCK, abandoned, lock_file
+from engine.files.atomic import ROOM_LOCK, abandoned, lock_file
 from engine.spec.errors import DualscopeError, RequestError
 
 

@@ -9,7 +9,6 @@ from PySide6.QtGui import QColor, QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QMenu,
@@ -17,9 +16,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.forms.checking import Wrong, read
-from app.forms.labels import AUTOMATIC, choice_of, text_of, unit_of
+from app.forms.labels import AUTOMATIC, Wrong, choice_of, read, text_of, unit_of
 from app.theme import tabular
+from app.widgets import in_row
 from engine.spec.settings import Settings, value_type
 
 WRONG_COLOUR = "#D55E00"
@@ -105,9 +104,7 @@ class FieldEditor(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(4)
+        self.row = in_row(spacing=4, margins=0, parent=self)
 
     @property
     def control(self) -> QWidget:

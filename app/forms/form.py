@@ -8,13 +8,13 @@ from typing import Any
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QToolButton, QWidget
 
-from app.forms.checking import Check, find_faults
 from app.forms.fields import is_undo_override
 from app.forms.history import UndoValues
-from app.forms.labels import blank_of, label_of
+from app.forms.labels import Check, blank_of, find_faults, label_of
 from app.forms.rows import FieldRow, SentenceLabel
+from app.widgets import in_column
 from engine.spec.settings import Rule, Settings, value_type
 
 
@@ -150,9 +150,7 @@ class SettingsForm(QWidget):
     # -- inside -------------------------------------------------------------------------------
 
     def _build(self, basic: list[str], then: list[str]) -> None:
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(8)
+        outer = in_column(spacing=8, margins=0, parent=self)
         for name in basic:
             outer.addWidget(self.rows[name])
         self.note = SentenceLabel()  # a fault that belongs to no single field
@@ -163,9 +161,7 @@ class SettingsForm(QWidget):
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.more.setToolTip("Show the settings that are rarely changed.")
         self.fold = QWidget()
-        inner = QVBoxLayout(self.fold)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(8)
+        inner = in_column(spacing=8, margins=0, parent=self.fold)
         for name in rest:
             inner.addWidget(self.rows[name])
         outer.addWidget(self.note)

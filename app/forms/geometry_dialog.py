@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 from app.forms.form import SettingsForm
 from app.forms.pictures import ArrayPicture
 from app.forms.rows import SentenceLabel
-from app.widgets import empty_layout
+from app.widgets import empty_layout, in_column, in_row
 from engine.spec.input_options import InputOptions
 from engine.spec.settings import excludes, only_with
 
@@ -161,9 +161,7 @@ class GeometryDialog(QDialog):
 
     def _build(self, name: str, asks: bool) -> None:
         left = QWidget()
-        column = QVBoxLayout(left)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(8)
+        column = in_column(spacing=8, margins=(0, 0, 8, 0), parent=left)
         intro = SentenceLabel(left)
         intro.say(
             f"{name} does not say this itself. Everything else is found out or assumed."
@@ -187,13 +185,8 @@ class GeometryDialog(QDialog):
         self.proposals.setSpacing(8)
         right.addLayout(self.proposals)
         right.addStretch(1)
-        both = QHBoxLayout()
-        both.setSpacing(16)
-        both.addWidget(scroll, 1)
-        both.addLayout(right, 1)
-        outer = QVBoxLayout(self)
-        outer.addLayout(both, 1)
-        outer.addWidget(self.buttons)
+        both = in_row((scroll, 1), (right, 1), spacing=16)
+        in_column((both, 1), self.buttons, parent=self)
         self.resize(760, 520)
 
     def _on_edited(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.forms.ct_panel import IS_SIMULATED, WAS_MEASURED
 from app.forms.form import SettingsForm
@@ -15,6 +15,7 @@ from app.forms.history import UndoValues
 from app.forms.pictures import MaskPicture
 from app.forms.rows import SentenceLabel
 from app.theme import tabular
+from app.widgets import in_column
 from engine.spec.acquisition import MRIAcquisition
 from engine.spec.errors import RequestError
 
@@ -41,12 +42,7 @@ class MRIPanel(QWidget):
         self.seed = 0
         self.measured: NDArray[np.bool_] | None = None
         self.trajectory: Trajectory | None = None
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        for part in (self.picture, self.words, self.form):
-            column.addWidget(part)
-        column.addStretch(1)
+        in_column(self.picture, self.words, self.form, None, spacing=8, margins=0, parent=self)
         self.form.edited.connect(self._on_edited)
         self.form.valid_changed.connect(self.valid_changed)
 

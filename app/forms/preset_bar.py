@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLineEdit, QPushButton, QWidget
 
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
+from app.widgets import in_column, in_row
 from engine.files.presets import LONGEST_NAME, Preset, PresetStore, checked_name
 from engine.spec.errors import DualscopeError, RequestError
 
@@ -89,21 +90,13 @@ class PresetBar(QWidget):
         self._show_delete()
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        first = QHBoxLayout()
-        first.setSpacing(4)
-        first.addWidget(self.combo, 1)
+        column = in_column(spacing=4, margins=0, parent=self)
+        first = in_row((self.combo, 1), spacing=4)
         for button in (self.save, self.delete):  # the room is for the name of the preset
             button.setMaximumWidth(button.fontMetrics().horizontalAdvance(button.text()) + 20)
             first.addWidget(button)
         self.asking = QWidget()
-        second = QHBoxLayout(self.asking)
-        second.setContentsMargins(0, 0, 0, 0)
-        second.setSpacing(4)
-        second.addWidget(self.name, 1)
-        second.addWidget(self.keep)
+        in_row((self.name, 1), self.keep, spacing=4, margins=0, parent=self.asking)
         self.asking.setVisible(False)
         self.combo.setToolTip(HELP)
         column.addLayout(first)

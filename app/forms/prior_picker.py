@@ -9,17 +9,15 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFileDialog,
-    QHBoxLayout,
     QPushButton,
     QTextBrowser,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.forms.choices import prior_card
 from app.forms.fields import CalmCombo
 from app.forms.labels import on_screen
-from app.widgets import plain_tip
+from app.widgets import in_column, in_row, plain_tip
 from engine.spec.errors import RequestError
 
 OTHER = "other file…"
@@ -41,9 +39,7 @@ class CardDialog(QDialog):
         self.page.setMarkdown(markdown)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)
-        column = QVBoxLayout(self)
-        column.addWidget(self.page)
-        column.addWidget(buttons)
+        in_column(self.page, buttons, parent=self)
 
 
 class PriorPicker(QWidget):
@@ -62,11 +58,7 @@ class PriorPicker(QWidget):
         self.card = QPushButton("Card")
         self.card.setAccessibleName("Card of the prior")
         self.card.setToolTip("What the prior was trained on, its licence and how well it does.")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.combo, 1)
-        row.addWidget(self.card)
+        in_row((self.combo, 1), self.card, spacing=4, margins=0, parent=self)
         self.combo.activated.connect(self._on_activated)
         self.card.clicked.connect(lambda: self.show_card())
 

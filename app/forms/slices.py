@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QSpinBox, QWidget
 
 from app.forms.fields import CalmCombo
+from app.widgets import in_column, in_row
 
 THIS, RANGE, ALL = "this", "range", "all"
 WORDS = {THIS: "this slice", RANGE: "a range", ALL: "all slices"}
@@ -25,7 +26,9 @@ class SliceChoice(QWidget):
         self.count, self.slice = 1, 0
         self.box = CalmCombo()
         self.box.setAccessibleName("Slices to reconstruct")
-        self.box.setToolTip("Which slices the next run reconstructs, all of them together.")
+        self.box.setToolTip(
+            "Which slices the next run takes together; the menu beside Run goes one by one."
+        )
         for value in offered:
             self.box.addItem(WORDS[value], value)
         self.first, self.last = QSpinBox(), QSpinBox()
@@ -38,14 +41,8 @@ class SliceChoice(QWidget):
         for widget in (QLabel("from"), self.first, QLabel("to"), self.last):
             ends.addWidget(widget)
         ends.addStretch(1)
-        line = QHBoxLayout()
-        line.addWidget(QLabel("Reconstruct"))
-        line.addWidget(self.box, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addLayout(line)
-        column.addWidget(self.ends)
+        line = in_row(QLabel("Reconstruct"), (self.box, 1))
+        in_column(line, self.ends, spacing=4, margins=0, parent=self)
         self.box.currentIndexChanged.connect(self._on_edited)
         self.first.valueChanged.connect(self._on_edited)
         self.last.valueChanged.connect(self._on_edited)

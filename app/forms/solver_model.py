@@ -9,10 +9,9 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from app.forms.checking import find_faults
 from app.forms.choices import Choices, Method, preset_values
 from app.forms.history import UndoValues
-from app.forms.labels import rules_of
+from app.forms.labels import find_faults, rules_of
 from engine.files.presets import Preset
 from engine.spec.settings import Settings, setting
 

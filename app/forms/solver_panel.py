@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.forms.choices import Choices
 from app.forms.fields import CalmCombo
@@ -17,6 +25,7 @@ from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
 from app.forms.solver_model import BOTH, RunSettings, SolverModel
+from app.widgets import in_column, in_row
 from engine.files.presets import Preset, PresetStore
 
 
@@ -50,6 +59,9 @@ class SolverPanel(QWidget):
         self.run_form = SettingsForm(RunSettings, ("seed",), history=self.history)
         self.presets = PresetBar(store or PresetStore(), self.model.current_preset)
         self.run = QPushButton("Run")
+        self.more = QToolButton()  # its menu is the window's
+        self.more.setAccessibleName("Run on more slices")
+        self.more.setToolTip("Run on this slice, on a range, or on the whole stack.")
         self.both = QPushButton("Run both")
         self.both.setAccessibleName("Run DC-PnPDP and DiffPIR")
         self.anyway = QPushButton("Run anyway")
@@ -112,7 +124,7 @@ class SolverPanel(QWidget):
         return self.model.value()
 
     def problem(self, overruled: bool = False) -> str:
-        """Why Run is disabled, or 'Run anyway' if the checks are overruled; empty when it is not."""
+        """Why Run ('Run anyway' if the checks are overruled) is disabled; empty when it is not."""
         if self.model.choices is None:
             return "The methods are still loading."
         if self.running:
@@ -130,21 +142,18 @@ class SolverPanel(QWidget):
     # -- inside -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
+        column = in_column(spacing=8, margins=0, parent=self)
         top, bottom = QGridLayout(), QGridLayout()
         _add_line(top, 0, "Method", self.method_box)
         _add_line(bottom, 0, "Prior", self.prior_picker)
         _add_line(bottom, 1, "Device", self.device_box)
         self.place = QVBoxLayout()  # of the form of the chosen method
         self.footer = QWidget()  # a window may take it out, to keep it in sight
-        footer = QVBoxLayout(self.footer)
-        footer.setContentsMargins(0, 0, 0, 0)
-        footer.setSpacing(4)
+        footer = in_column(spacing=4, margins=0, parent=self.footer)
         buttons = QHBoxLayout()
         buttons.setSpacing(8)
-        buttons.addWidget(self.run, 1)
+        run = in_row((self.run, 1), self.more, spacing=0)
+        buttons.addLayout(run, 1)
         buttons.addWidget(self.both, 1)
         footer.addLayout(buttons)
         footer.addWidget(self.why)

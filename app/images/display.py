@@ -40,9 +40,14 @@ class Tool(Enum):
     """What the left button does."""
 
     WINDOW = "window"
-    RECTANGLE = "rectangle"
+    PAN = "pan"
+    ZOOM = "zoom"
+    RULER = "ruler"
+    ANGLE = "angle"
     ELLIPSE = "ellipse"
-    LINE = "line"
+    RECTANGLE = "rectangle"
+    FREEHAND = "freehand"
+    ARROW = "arrow"
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,9 @@ class LinkedView(QObject):
     crosshair_changed = Signal()
     cursor_changed = Signal()
     tool_changed = Signal(object)
+    save_wanted = Signal(object)  # the picture of this pane
+    copy_wanted = Signal(object)
+    mark_corner_changed = Signal(str)
     notice = Signal(str)  # something a person should read, such as why a key did nothing
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -138,6 +146,7 @@ class LinkedView(QObject):
         self.reading_step = 1  # towards the next InstanceNumber; slices are kept by their place
         self.spacing_known = True  # else a mm stands for a pixel, and none is written
         self.mark_corner = CORNERS[0]  # of saved pictures
+        self.offers_pictures = False  # whether somebody saves and copies them
         self._fields: dict[int, tuple[float, float]] = {}
 
     @property
@@ -222,6 +231,7 @@ class LinkedView(QObject):
         number = min(max(number, 0), self.slice_count - 1)
         if number != self.state.slice:
             self.state = replace(self.state, slice=number)
+            self.measurements.set_slice(number)
             self.slice_changed.emit(number)
 
     def step_slice(self, steps: int) -> None:
@@ -236,6 +246,12 @@ class LinkedView(QObject):
         """What the open data say of the order of their slices and of the size of a pixel."""
         self.reading_step, self.spacing_known = reading_step, spacing_known
         self.view_changed.emit()
+
+    def set_mark_corner(self, corner: str) -> None:
+        """Where the marks of saved pictures stand: they can be moved, never left out."""
+        if corner in CORNERS and corner != self.mark_corner:
+            self.mark_corner = corner
+            self.mark_corner_changed.emit(corner)
 
     def set_smooth(self, smooth: bool) -> None:
         if smooth != self.smooth:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
@@ -15,10 +14,9 @@ from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QWidget
 from app.images.compare import BlendPane, ComparePane, DifferencePane
 from app.images.display import LinkedView, Tool
 from app.images.inspector import Inspector
+from app.images.pages import GAP_PX, best_columns, most_large, pages_of
 from app.images.pane import ImagePane
-from app.theme import GRID_PX, RunStyle
-
-CAPTION_PX = 40  # what a pane needs beside its image
+from app.theme import RunStyle
 
 
 class CompareMode(Enum):
@@ -34,6 +32,7 @@ class PaneGrid(QWidget):
     maximised_changed = Signal(str)  # the key shown alone, '' when all are shown
     compare_changed = Signal(object)  # CompareMode
     panes_changed = Signal()
+    pages_changed = Signal()  # other panes are in sight, or more or fewer of them
 
     def __init__(self, link: LinkedView | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,10 +46,14 @@ class PaneGrid(QWidget):
         self._sources: tuple[str, str] | None = None
         self._masked, self._bars = True, False
         self._columns = 0
+        self._shown: list[ImagePane] = []
+        self._most: int | None = None
+        self._pair = False
+        self._page = 0
 
         self._layout = QGridLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(GRID_PX // 4)
+        self._layout.setSpacing(GAP_PX)
         self._empty = QLabel("Drop a DICOM folder here, or open the demo.", self)
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setWordWrap(True)
@@ -100,7 +103,7 @@ class PaneGrid(QWidget):
         pane.image_changed.connect(self.inspector.refresh_soon)
         self._panes[key] = pane
         self._columns = 0
-        self._arrange()
+        self.bring(key)
         self.panes_changed.emit()
         return pane
 
@@ -179,13 +182,62 @@ class PaneGrid(QWidget):
     def _toggle_maximised(self, pane: ImagePane) -> None:
         self.maximise(None if self._maximised is pane else pane)
 
+    def show_at_most(self, most: int | None, pair: bool = False) -> None:
+        """How many panes stand side by side: all of them (None), or as many as stay large (0).
+
+        ``pair`` shows A and B of the comparison instead.
+        """
+        self._most, self._pair = most, pair
+        self._columns = 0
+        self._page = len(self.pages()) - 1  # the newest
+        self._arrange()
+        self.panes_changed.emit()
+
+    @property
+    def pair(self) -> bool:
+        return self._pair
+
+    def pages(self) -> list[list[ImagePane]]:
+        """The panes by what is seen at once."""
+        if self._maximised is not None:
+            return [[self._maximised]]
+        extras = list(self._extras.values())
+        compare = [self.compare_pane] if self.compare_pane is not None else []
+        if self._pair and (keys := self.compare_keys()):
+            return [[*(self._panes[key] for key in keys), *extras, *compare]]
+        panes = [*self._panes.values(), *extras]
+        if self._most is None:
+            return [[*panes, *compare]]
+        room = self._most or most_large(self.width(), self.height())
+        return pages_of(panes, compare, room)
+
+    @property
+    def page(self) -> int:
+        return self._page
+
+    def turn_page(self, step: int) -> None:
+        """To the next images when not all are in sight; after the last come the first."""
+        self._page = (self._page + step) % len(self.pages())
+        self._arrange()
+
+    def bring(self, key: str) -> None:
+        """See to it that a pane is in sight."""
+        pane = self._panes[key]
+        if self._maximised is None:
+            for number, page in enumerate(self.pages()):
+                if pane in page:
+                    self._page = number
+                    break
+        self._arrange()
+
     def _arrange(self) -> None:
-        panes = self._all()
-        shown = [self._maximised] if self._maximised is not None else panes
+        panes, pages = self._all(), self.pages()
+        self._page = min(self._page, len(pages) - 1)
+        shown = pages[self._page]
         columns = best_columns(len(shown), self.width(), self.height())
-        if columns == self._columns and panes:
+        if columns == self._columns and shown == self._shown and panes:
             return
-        self._columns = columns
+        self._columns, self._shown = columns, shown
         for widget in (*panes, self._empty):
             self._layout.removeWidget(widget)
         for line in range(max(self._layout.rowCount(), self._layout.columnCount())):
@@ -193,12 +245,14 @@ class PaneGrid(QWidget):
             self._layout.setColumnStretch(line, 0)
         self._empty.setVisible(not panes)
         for pane in panes:
+            pane.alone = pane is self._maximised
             pane.setVisible(pane in shown)
         for number, widget in enumerate(shown or [self._empty]):
             row, column = divmod(number, columns)
             self._layout.addWidget(widget, row, column)
             self._layout.setRowStretch(row, 1)
             self._layout.setColumnStretch(column, 1)
+        self.pages_changed.emit()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -211,6 +265,7 @@ class PaneGrid(QWidget):
         self._sources = (a, b)
         if self.compare_pane is not None:
             self.compare_pane.set_sources(self._panes[a], self._panes[b])
+        self._arrange()
 
     def compare_keys(self) -> tuple[str, ...]:
         """A and B: as chosen, else the newest against the first (the reference)."""
@@ -310,8 +365,10 @@ class PaneGrid(QWidget):
                 self._toggle(CompareMode.DIFFERENCE)
             case Qt.Key.Key_S:
                 self._toggle(CompareMode.SWIPE)
+            case Qt.Key.Key_PageUp | Qt.Key.Key_PageDown:
+                self.turn_page(1 if event.key() == Qt.Key.Key_PageDown else -1)
             case Qt.Key.Key_Delete:
-                self.link.measurements.clear()
+                self.link.measurements.remove_selected()
             case Qt.Key.Key_Escape:
                 self._step_back()
             case _:
@@ -324,13 +381,3 @@ class PaneGrid(QWidget):
             self.link.set_tool(Tool.WINDOW)
         else:
             self.link.set_crosshair(None)
-
-
-def best_columns(count: int, width: int, height: int) -> int:
-    """The number of columns that leaves the largest square image in every pane."""
-
-    def side(columns: int) -> float:
-        rows = math.ceil(count / columns)
-        return min(width / columns, height / rows - CAPTION_PX)
-
-    return max(range(1, count + 1), key=side, default=1)

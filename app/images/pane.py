@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QImage, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QFocusEvent, QImage, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.images import colours, text
 from app.images.caption import Annotations, Caption, TitleLine
 from app.images.display import LinkedView
 from app.images.keys import KeyActions
+from app.images.menu import PaneMenu
+from app.images.offers import Offer, Offers
 from app.images.overlay import (
     CROWDED_PX,
     ColourBar,
@@ -64,10 +66,12 @@ class ImagePane(QWidget):
         self.annotations = Annotations()
         self._empty_text = ""
         self._bar_shown = False
+        self.alone = False  # the only one that is shown
 
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.view = self.make_view()
         self.overlay = Overlay(self.view.viewport())
+        self.offers = Offers(self.view.viewport())
         self.title_line = TitleLine()
         self.caption = Caption()
         layout = QVBoxLayout(self)
@@ -81,6 +85,7 @@ class ImagePane(QWidget):
         self.view.pressed.connect(self._take_focus)
         self.view.double_clicked.connect(self._on_double_click)
         self.view.resized.connect(self._on_resized)
+        self.view.menu_asked.connect(self._on_menu)
         self.window_model.changed.connect(self._apply_window)
         for signal in (
             self.link.view_changed,
@@ -184,8 +189,9 @@ class ImagePane(QWidget):
         self.annotations.run_lines = lines
         self.refresh_overlay()
 
-    def set_empty_text(self, words: str) -> None:
+    def set_empty_text(self, words: str, offers: Sequence[Offer] = ()) -> None:
         self._empty_text = words
+        self.offers.set_offers(offers)
         self.refresh_overlay()
 
     def set_colour_bar(self, shown: bool) -> None:
@@ -235,6 +241,7 @@ class ImagePane(QWidget):
         return text.readout(found[0], self.modality, found[1]) if found is not None else ""
 
     def refresh_overlay(self) -> None:
+        self.offers.place(self.image is None)
         if self.image is None:
             self.overlay.set_text(OverlayText(middle=self._empty_text))
             return
@@ -318,6 +325,21 @@ class ImagePane(QWidget):
     def _on_resized(self) -> None:
         self.overlay.setGeometry(self.view.viewport().rect())
         self.refresh_overlay()  # the zoom is counted in pixels of the screen
+
+    def _on_menu(self, at: QPointF) -> None:
+        self.menu_at(at.toPoint())
+
+    def menu_at(self, at: QPoint) -> PaneMenu:
+        menu = PaneMenu(self, at)
+        menu.aboutToHide.connect(menu.deleteLater)
+        menu.popup(self.view.viewport().mapToGlobal(at))
+        return menu
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By key; the mouse's right button zooms when it is dragged, so it asks at its release."""
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            self.menu_at(self.view.viewport().rect().center())
+        event.accept()
 
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:

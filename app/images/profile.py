@@ -53,8 +53,7 @@ class ProfilePlot(pg.PlotWidget):
             curve.setPen(pen)
             curve.setData(profile.distance_mm, profile.values)
         if profiles:
-            unit = unit_of(profiles[0].modality)
-            self.getPlotItem().setLabel("left", unit if unit == "HU" else "relative intensity")
+            self.getPlotItem().setLabel("left", unit_of(profiles[0].modality))
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

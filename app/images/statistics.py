@@ -16,17 +16,18 @@ from PySide6.QtWidgets import (
 )
 
 from app.images.inspector import PaneStatistics
-from app.images.text import unit_of, value_text
+from app.images.text import area_text, unit_of, value_text
 from app.theme import tabular
 from app.widgets import plain_look
 
-HINT = "Draw a region or a line on an image (tools above the images) to measure all of them."
+HINT = "Draw on an image with the tools above the images to measure all of them."
 HEADS = ("Image", "Mean", "SD", "Min", "Max")
 
 
 class StatisticsTable(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.spacing_known = True
         self.hint = QLabel(HINT)
         self.hint.setWordWrap(True)
         self.hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -56,10 +57,10 @@ class StatisticsTable(QWidget):
             for column, words in enumerate(texts):
                 self._put(row, column, words)
         if shown and shown[0].statistics is not None:
-            area = shown[0].statistics.area_mm2
+            area = area_text(shown[0].statistics.area_mm2, self.spacing_known)
             unit = unit_of(shown[0].modality)
-            self.table.setHorizontalHeaderLabels([f"{area:.0f} mm², {unit}", *HEADS[1:]])
-            self.table.setToolTip(f"Values in {unit}; the region covers {area:.1f} mm².")
+            self.table.setHorizontalHeaderLabels([f"{area}, {unit}", *HEADS[1:]])
+            self.table.setToolTip(f"Values: {unit}; the region covers {area}.")
 
     def _put(self, row: int, column: int, words: str) -> None:
         item = self.table.item(row, column)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from app.images.display import ViewState
+from app.images.measure import Measurement
 from app.images.window_level import WindowLevel
+
+if TYPE_CHECKING:
+    from engine.metrics.roi import RoiStatistics
 
 MASKED = "***"
 GAP = "  "  # between the numbers of a caption
 
 
 def unit_of(modality: str) -> str:
-    return "HU" if modality == "CT" else "rel."
+    """MR's scale is anyone's: its numbers are compared with each other only."""
+    return "HU" if modality == "CT" else "signal"
 
 
 def value_text(value: float, modality: str) -> str:
@@ -32,7 +38,7 @@ def window_text(window: WindowLevel, modality: str) -> str:
     if modality == "CT":
         return f"C {window.centre:.0f} W {window.width:.0f} HU{inverted}"
     low, high = window.levels  # a width means nothing to a reader of relative numbers
-    return f"{low:.4g} to {high:.4g} rel.{inverted}"
+    return f"{low:.4g} to {high:.4g} signal{inverted}"
 
 
 def zoom_text(magnification: float, state: ViewState) -> str:
@@ -62,3 +68,21 @@ def verdict_lines(verdicts: Mapping[str, str]) -> list[str]:
     whole = list(verdicts.values())
     short = [sentence.split(":")[0].rstrip(".") for sentence in whole]
     return [" ".join(whole), f". {GAP}".join(short), *reversed(short)] if whole else []
+
+
+def size_text(one: Measurement, spacing_known: bool) -> str:
+    """Of a length or an angle; without the size of a pixel lengths are in pixels."""
+    if one.length_mm is not None:
+        return f"{one.length_mm:.1f} {'mm' if spacing_known else 'px'}"
+    return "" if one.angle_degrees is None else f"{one.angle_degrees:.1f}°"
+
+
+def area_text(area_mm2: float, spacing_known: bool) -> str:
+    return f"{area_mm2:.0f} {'mm²' if spacing_known else 'px'}"
+
+
+def statistics_text(found: RoiStatistics | None, modality: str) -> str:
+    if found is None:
+        return ""
+    mean, sd = (value_text(value, modality) for value in (found.mean, found.sd))
+    return f"{mean} ± {sd} {unit_of(modality)}"

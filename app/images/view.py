@@ -1,4 +1,4 @@
-"""The black surface of a pane: the image, the crosshair, the region and the line on it.
+"""The black surface of a pane: the image, the crosshair and what is drawn on it.
 
 One canvas item carries the transform from mm to pixels, computed from the shared state and the
 size of this pane. So nothing is linked view to view, and a resize cannot make linked panes drift
@@ -8,7 +8,8 @@ apart (pyqtgraph #1348); pyqtgraph's ViewBox, which would range and drag by itse
 from __future__ import annotations
 
 import math
-from typing import Final, TypeVar
+from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
@@ -23,30 +24,25 @@ from PySide6.QtGui import (
     QTransform,
     QWheelEvent,
 )
-from PySide6.QtWidgets import (
-    QGraphicsEllipseItem,
-    QGraphicsItem,
-    QGraphicsLineItem,
-    QGraphicsRectItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsLineItem, QGraphicsRectItem, QWidget
 
 from app.images.display import LinkedView, Tool
-from app.images.measure import Line, Region, Shape
+from app.images.drawn import DrawnItems
 from app.images.mouse import Drag, MouseActions
 from app.images.window_level import WindowModel
 
 _CROSSHAIR: Final = QColor("#56B4E9")
-_REGION: Final = QColor("#F0E442")
-_LINE: Final = QColor("#CC79A7")
-
-
-Marker = TypeVar("Marker", QGraphicsLineItem, QGraphicsRectItem, QGraphicsEllipseItem)
+_CURSORS: Final = {
+    Tool.WINDOW: Qt.CursorShape.ArrowCursor,
+    Tool.PAN: Qt.CursorShape.OpenHandCursor,
+    Tool.ZOOM: Qt.CursorShape.SizeVerCursor,
+}
 
 
 class PaneView(pg.GraphicsView):
     double_clicked = Signal(object)  # keyboard modifiers
     pressed = Signal()
+    menu_asked = Signal(object)  # where, in pixels of the view
     resized = Signal()
     left = Signal()
 
@@ -65,20 +61,15 @@ class PaneView(pg.GraphicsView):
         self.canvas.setFlag(QGraphicsItem.GraphicsItemFlag.ItemHasNoContents)
         self.scene().addItem(self.canvas)
         self.image_item = self.make_image_item(self.canvas)
-        pen = _cosmetic(_CROSSHAIR, Qt.PenStyle.DashLine)
+        pen = cosmetic(_CROSSHAIR, Qt.PenStyle.DashLine)
         self._crosshair = [_marker(QGraphicsLineItem(self.canvas), pen) for _ in range(2)]
-        region_pen = _cosmetic(_REGION)
-        self._rectangle = _marker(QGraphicsRectItem(self.canvas), region_pen)
-        self._ellipse = _marker(QGraphicsEllipseItem(self.canvas), region_pen)
-        self._line = _marker(QGraphicsLineItem(self.canvas), _cosmetic(_LINE))
+        self.drawn = DrawnItems(self.canvas, link.measurements)
+        self.words: Mapping[int, str] = {}  # what was measured, by number
 
         link.view_changed.connect(self.apply_view)
         link.crosshair_changed.connect(self._show_crosshair)
-        link.measurements.region_changed.connect(self._show_region)
-        link.measurements.line_changed.connect(self._show_line)
+        link.measurements.changed.connect(self.show_drawn)
         link.tool_changed.connect(self._show_tool)
-        self._show_region(link.measurements.region)
-        self._show_line(link.measurements.line)
         self._show_tool(link.tool)
         self._show_crosshair()
 
@@ -141,6 +132,7 @@ class PaneView(pg.GraphicsView):
         smooth = self.link.smooth or self.magnification() < 1
         self.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, smooth)
         self._show_crosshair()
+        self.show_drawn()
 
     # -- markers ----------------------------------------------------------------------------
 
@@ -153,26 +145,20 @@ class PaneView(pg.GraphicsView):
             self._crosshair[0].setLine(QLineF(-width, point[1], width, point[1]))
             self._crosshair[1].setLine(QLineF(point[0], -height, point[0], height))
 
-    def _show_region(self, region: Region | None) -> None:
-        shape = region.shape if region is not None else None
-        self._rectangle.setVisible(shape is Shape.RECTANGLE)
-        self._ellipse.setVisible(shape is Shape.ELLIPSE)
-        if region is not None:
-            left, top, right, bottom = region.box
-            rect = QRectF(left, top, right - left, bottom - top)
-            self._rectangle.setRect(rect)
-            self._ellipse.setRect(rect)
+    def show_drawn(self) -> None:
+        self.drawn.refresh(self.pixels_per_mm(), self.words)
 
-    def _show_line(self, line: Line | None) -> None:
-        self._line.setVisible(line is not None)
-        if line is not None:
-            self._line.setLine(QLineF(*line.start, *line.end))
+    def set_words(self, words: Mapping[int, str]) -> None:
+        if words != self.words:
+            self.words = words
+            self.show_drawn()
 
     def _show_tool(self, tool: Tool) -> None:
-        drawing = tool is not Tool.WINDOW
-        self.viewport().setCursor(
-            Qt.CursorShape.CrossCursor if drawing else Qt.CursorShape.ArrowCursor
-        )
+        self.mouse_actions.cancel()
+        self.viewport().setCursor(_CURSORS.get(tool, Qt.CursorShape.CrossCursor))
+
+    def ask_menu(self, position: QPointF) -> None:
+        self.menu_asked.emit(position)
 
     def take_hold(self, position: QPointF) -> Drag | None:
         """For subclasses: something under the mouse that a left drag moves."""
@@ -226,13 +212,13 @@ def pixel_at(
     return (column, row) if 0 <= column < columns and 0 <= row < rows else None
 
 
-def _marker(item: Marker, pen: QPen) -> Marker:
+def _marker(item: QGraphicsLineItem, pen: QPen) -> QGraphicsLineItem:
     item.setPen(pen)
     item.setVisible(False)
     return item
 
 
-def _cosmetic(colour: QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+def cosmetic(colour: QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     pen = QPen(colour, 1, style)
     pen.setCosmetic(True)  # one pixel wide at any zoom
     return pen

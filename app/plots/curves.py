@@ -14,7 +14,7 @@ from app.plots.axes import PowerAxis, RoomyAxis, SteadyRange, shade_path, value_
 from app.runs.colours import Dash, run_pen
 from app.theme import SMALLEST_TEXT_PX, tabular
 
-LEFT_AXIS_PX, BOTTOM_AXIS_PX, TITLE_PX = 40, 36, 20
+LEFT_AXIS_PX, BOTTOM_AXIS_PX, THIN_AXIS_PX, TITLE_PX = 40, 36, 20, 20
 
 
 def adopt_menu(plot: pg.PlotItem, owner: QWidget) -> None:
@@ -63,6 +63,7 @@ class CurvePlot(pg.PlotWidget):
         self.names: dict[str, tuple[str, str]] = {}  # key -> name, colour
         self._shades: dict[str, QGraphicsPathItem] = {}
         self._blank: bool | None = None
+        self._thin = False
         plot = self.getPlotItem()
         adopt_menu(plot, self)
         plot.hideButtons()
@@ -95,7 +96,16 @@ class CurvePlot(pg.PlotWidget):
         return QSize(240, 176)
 
     def minimumSizeHint(self) -> QSize:
-        return QSize(144, 112)
+        return QSize(144, 80 if self._thin else 112)
+
+    def set_thin(self, thin: bool) -> None:
+        """Without a line for the name of the horizontal axis, which goes into the heading."""
+        self._thin = thin
+        axis = self.getPlotItem().getAxis("bottom")
+        axis.showLabel(not thin)
+        axis.setHeight(THIN_AXIS_PX if thin else BOTTOM_AXIS_PX)
+        self.heading.setText(f"{self.title}  ({self.x_label})" if thin else self.title)
+        self.updateGeometry()
 
     def set_curve(
         self, key: str, name: str, colour: str, dash: Dash, x: np.ndarray, y: np.ndarray

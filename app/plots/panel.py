@@ -37,6 +37,7 @@ class PlotPanel(QWidget):
 
     wanted_changed = Signal(set)
     folded_changed = Signal(bool)
+    thin_changed = Signal(bool)
 
     def __init__(
         self, store: RunStore, presenter: RunPresenter, parent: QWidget | None = None
@@ -45,6 +46,7 @@ class PlotPanel(QWidget):
         self.store, self.presenter = store, presenter
         # whether a run is of the open data: curves of others would mean nothing beside it
         self.belongs: Callable[[RunEntry], bool] = lambda entry: True
+        self.thin = False
         self._old_spectra = False
         self._frames_due: dict[str, Any] = {}
         self._turn = 0
@@ -150,6 +152,8 @@ class PlotPanel(QWidget):
 
     @Slot(bool)
     def set_folded(self, folded: bool) -> None:
+        if folded == self.body.isHidden():
+            return
         self.foldButton.setChecked(folded)
         self.foldButton.setArrowType(Qt.ArrowType.RightArrow if folded else Qt.ArrowType.DownArrow)
         self.body.setVisible(not folded)
@@ -158,6 +162,13 @@ class PlotPanel(QWidget):
             self.redraw()
         self.folded_changed.emit(folded)
         self.wanted_changed.emit(self.wanted)
+
+    def set_thin(self, thin: bool) -> None:
+        """A strip below large images: the curves with no more than they need to be read."""
+        self.thin = thin
+        for plot in self.plots:
+            plot.set_thin(thin)
+        self.thin_changed.emit(thin)
 
     @Slot()
     def redraw(self) -> None:
@@ -183,6 +194,8 @@ class PlotPanel(QWidget):
     @Slot(str)
     def _on_added(self, run_id: str) -> None:
         if (entry := self.store.get(run_id)) is not None:
+            if entry.last_frame is not None:  # of a run that comes back
+                self._frames_due[run_id] = entry.last_frame
             self._draw(entry)
         self._draw_legend()
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
-from PySide6.QtCore import Qt, Slot
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QSize, Qt, Slot
+from PySide6.QtGui import QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
+from app.background import JobPresenter, Step
 from app.runs.presenter import RunPresenter
 from app.runs.progress import Progress
-from app.theme import tabular
+from app.theme import GRID_PX, tabular
 from app.widgets import plain_tip
 
 IDLE: Final = "Nothing is running."
@@ -43,6 +45,7 @@ class RunBar(QWidget):
         self.status = self._label("What is running")
         self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self._other = ""
+        self._job: JobPresenter | None = None  # what else computes, with a progress of its own
         self.left = self._label("Time left")
         self.times = self._label("Time per step")
         self.times.setToolTip(
@@ -60,7 +63,7 @@ class RunBar(QWidget):
             "pause": self._button("Pause", presenter.toggle_pause),
             "step": self._button("Step", presenter.step),
             "finish": self._button("Finish && keep", presenter.finish),
-            "cancel": self._button("Cancel", presenter.cancel),
+            "cancel": self._button("Cancel", self._cancel),
         }
         for name, button in self.buttons.items():
             button.setShortcut(QKeySequence(KEYS[name]))
@@ -97,12 +100,51 @@ class RunBar(QWidget):
         button.clicked.connect(act)
         return button
 
+    def minimumSizeHint(self) -> QSize:
+        """The times give way before a button leaves the screen."""
+        smallest = super().minimumSizeHint()
+        if self.times.isVisible():
+            smallest.setWidth(smallest.width() - self.times.minimumWidth() - GRID_PX)
+        return smallest
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        rest = self.minimumSizeHint().width()
+        room = self.width() - rest
+        self.times.setVisible(room >= self.times.minimumWidth() + GRID_PX)
+
     @Slot(str)
     def set_other(self, words: str) -> None:
         """What else is being done; told while no run is going."""
         self._other = words
-        if self.presenter.state == "idle":
+        if self.presenter.state == "idle" and self._job is None:
             self._say(words or IDLE)
+
+    def follow(self, job: JobPresenter) -> None:
+        """Show the progress of a job beside the runs, too, and let Cancel stop it."""
+        job.stepped.connect(self._on_step)
+        job.state_changed.connect(partial(self._on_job, job))
+
+    def _on_job(self, job: JobPresenter, state: str) -> None:
+        self._job = job if job.busy else None
+        self.show_state(self.presenter.state)
+        if self._job is not None:
+            ending = state == "ending"
+            self._say("Ending …" if ending else f"The {job.worker.name} is being prepared …")
+            self.bar.setEnabled(True)
+            self.buttons["cancel"].setEnabled(not ending)
+            self.buttons["cancel"].setToolTip(f"Stop; what is finished stays. ({KEYS['cancel']})")
+
+    @Slot(object)
+    def _on_step(self, step: Step) -> None:
+        if self._job is not None and self._job.state == "running":
+            self._say(step.words)
+            self.bar.setValue(round(1000 * step.fraction))
+            self.left.setText(left_text(step.seconds_left))
+
+    @Slot()
+    def _cancel(self) -> None:
+        (self._job or self.presenter).cancel()
 
     def _say(self, words: str) -> None:
         if words != self.status.toolTip():

@@ -10,6 +10,8 @@ import numpy as np
 
 from app.runs.snapshots import Snapshots
 
+PREVIEW = "preview "  # before a run's id: the slot of its quick first images
+
 
 @dataclass(frozen=True)
 class RunRequest:

@@ -11,11 +11,12 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal, Slot
 
 from app.background import ENDING, IDLE, Mail, Mailbox, Presenter
-from app.runs.events import QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.events import PREVIEW, QueueEmpty, RunFailed, RunFinished, RunRequest, RunStarted
 from app.runs.progress import Pace, Progress
 from app.runs.snapshots import DEFAULT_BYTES
 from app.runs.store import RunStore
 from app.runs.worker import RunWorker
+from engine.files.library import RunLibrary
 
 DRAIN_MS = 33
 
@@ -29,6 +30,7 @@ class RunPresenter(Presenter):
     """
 
     frame = Signal(str, object)  # run id, engine.runs.frames.Frame
+    preview = Signal(str, object)  # run id, engine.runs.preview.Preview
     scalars = Signal(list)  # (run id, values) of every new iteration
     progress = Signal(object)  # Progress
     started = Signal(object)  # RunStarted
@@ -40,21 +42,25 @@ class RunPresenter(Presenter):
     def __init__(
         self,
         store: RunStore,
-        folder: Path | None = None,
+        library: RunLibrary | None = None,
         parent: QObject | None = None,
         snapshot_bytes: int = DEFAULT_BYTES,
     ) -> None:
-        super().__init__(RunWorker(Mailbox(), snapshot_bytes), DRAIN_MS, parent)
-        self.store, self.folder = store, folder
+        worker = RunWorker(Mailbox(), snapshot_bytes, library)
+        super().__init__(worker, DRAIN_MS, parent)
+        self.store, self.library = store, library
         self.labels: dict[str, str] = {}
         self._paces: dict[str, Pace] = {}
+        self._made = 0
 
     def start(self, jobs: Sequence[dict[str, Any]]) -> list[str]:
-        """Run jobs side by side; their ids. Record and checkpoint go to ``folder``."""
+        """Run jobs side by side; their ids. All of them are kept in the ``library``."""
         requests = []
         for job in jobs:
-            run_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:6]}"
-            path = None if self.folder is None else self.folder / f"{run_id}.json"
+            self._made += 1  # of one second they stay in their order
+            stamp, own = time.strftime("%Y%m%d-%H%M%S"), uuid.uuid4().hex[:4]
+            run_id = f"{stamp}-{self._made % 256:02x}{own}"
+            path = None if self.library is None else self.library.record(run_id)
             requests.append(RunRequest(run_id, dict(job), path))
         return self._submit(requests)
 
@@ -71,8 +77,6 @@ class RunPresenter(Presenter):
     def _submit(self, requests: list[RunRequest]) -> list[str]:
         if self._closing:
             return []
-        if self.folder is not None and requests:
-            self.folder.mkdir(parents=True, exist_ok=True)
         for request in requests:
             solver = str(request.job.get("solver", "dc-pnpdp"))
             self.store.create(request.run_id, request.job, self.labels.get(solver, solver))
@@ -161,6 +165,8 @@ class RunPresenter(Presenter):
             self.store.grow(scalars)
             self.scalars.emit(scalars)
             self.progress.emit(Progress.of(list(self._paces.values())))
+        for slot in [name for name in mail.frames if name.startswith(PREVIEW)]:
+            self.preview.emit(slot.removeprefix(PREVIEW), mail.frames.pop(slot))
         for run_id in [name for name in mail.frames if name in self._paces]:
             frame = mail.frames.pop(run_id)
             if entry := self.store.get(run_id):

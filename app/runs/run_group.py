@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import logging
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.background import Mailbox
-from app.runs.events import DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.events import PREVIEW, DisplayRequest, RunFailed, RunFinished, RunRequest, RunStarted
+from app.runs.kept import keep_pictures, snapshots_of
 from app.runs.snapshots import Snapshots
 from app.tasks import details_of, sentence_of
+from engine.files.kept_result import KeptResult
+from engine.files.library import RunLibrary
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
+from engine.runs.preview import previews
 from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.iteration import Iteration
@@ -23,6 +30,8 @@ from engine.spec.control import RunControl
 from engine.spec.errors import DualscopeError, as_user_error
 from engine.spec.job import Job
 from engine.spec.numbers import as_float
+
+log = logging.getLogger("app")
 
 # A little less than the screen's 33 ms: at every drain there is a fresh frame, and no more.
 FRAME_SECONDS = 0.025
@@ -38,6 +47,7 @@ class Screen:
     mailbox: Mailbox
     shown: Callable[[], DisplayRequest]
     snapshot_bytes: int
+    library: RunLibrary | None = None
 
 
 class LiveRun:
@@ -48,6 +58,9 @@ class LiveRun:
         self.screen, self.mailbox = screen, screen.mailbox
         self.steps = iter(run)
         self.snapshots = Snapshots(screen.snapshot_bytes)
+        self._frame: Any = None  # the newest that was shown
+        self._sample = 0
+        self._listed = False
         self._seconds = run.record.timings.get("total", 0.0)  # its own: not of pauses or others
         self._step_seconds = 0.0
         self._shown_at = -float("inf")
@@ -73,6 +86,18 @@ class LiveRun:
         for entry in self.run.record.history:  # of a run that goes on from its checkpoint
             self.mailbox.add_scalars(self.request.run_id, recorded_scalars(entry))
 
+    def show_preview(self) -> None:
+        """A quick image to look at until the run's own is better; it changes nothing of the run."""
+        if self.run.record.history or self.run.control.paused:
+            return
+        try:
+            for preview in previews(self.prepared):
+                self.mailbox.put_frame(f"{PREVIEW}{self.request.run_id}", preview)
+                if self.run.control.ending:
+                    return
+        except Exception as error:  # the run itself will say what is wrong, if anything is
+            log.info("No preview: %s.", type(error).__name__)
+
     def advance(self) -> bool:
         """One iteration; False when the run has ended, well or not."""
         began = time.perf_counter()
@@ -88,13 +113,17 @@ class LiveRun:
             self._failed(error)
         return False
 
-    def end(self, finished: bool) -> None:
+    def end(self, control: RunControl) -> None:
         """Let the engine close the run, so that its record says how it ended."""
-        (self.run.control.finish if finished else self.run.control.cancel)()
+        own = self.run.control
+        (own.leave if control.leaving else own.cancel if control.cancelled else own.finish)()
         while self.advance():
             pass
 
     def _take(self, iteration: Iteration) -> None:
+        if not self._listed:
+            self._listed = True  # from now on it has a record
+            self._list()
         images = pictures_of(self.prepared.problem, iteration.image)
         self.snapshots.add(iteration.k, iteration.sigma, images)
         sample = min(self.screen.shown().sample, len(images) - 1)
@@ -116,8 +145,30 @@ class LiveRun:
             return
         problem = self.prepared.problem
         sample = min(shown.sample, len(iteration.image) - 1)
-        self.mailbox.put_frame(self.request.run_id, frame_of(problem, iteration, wanted, sample))
+        self._frame, self._sample = frame_of(problem, iteration, wanted, sample), sample
+        self.mailbox.put_frame(self.request.run_id, self._frame)
         self._shown, self._shown_at = asked, time.monotonic()
+
+    def _list(self) -> None:
+        """In the library's index; what goes wrong there costs no run."""
+        if self.screen.library is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self.screen.library.refresh(self.request.run_id)
+
+    def _keep(self, images: np.ndarray | None) -> None:
+        """In the library; a full disk costs what can be seen again, never the result itself."""
+        path, problem = self.request.record_path, self.prepared.problem
+        if self.screen.library is None or path is None:
+            return
+        try:
+            if images is not None:
+                keep_pictures(
+                    *(path, images, self.snapshots, self._frame),
+                    *(problem.slices, problem.modality, problem.pixel_mm, self._sample),
+                )
+        except Exception as error:
+            log.warning("The pictures of a run could not be kept: %s.", type(error).__name__)
+        self._list()
 
     def _finished(self) -> None:
         self.show(everything=True)
@@ -143,6 +194,7 @@ class LiveRun:
         images: np.ndarray | None = None
         if image is not None:
             images = pictures_of(self.prepared.problem, image)
+        self._keep(images)
         return {
             "images": images,
             "metrics": dict(next(iter(record.metrics.values()), {})),
@@ -162,10 +214,14 @@ def run_group(requests: Sequence[RunRequest], control: RunControl, screen: Scree
             run.show()
 
     control.before_waiting = show_all
+    if not control.paused:  # images without a prior are there at once
+        live = [run for run in live if run.prepared.prior is not None or run.advance()]
+    for run in live:
+        run.show_preview()
     while live and control.wait():
         live = [run for run in live if run.advance()]
     for run in live:
-        run.end(finished=not control.cancelled)
+        run.end(control)
 
 
 def _prepared_runs(
@@ -179,8 +235,10 @@ def _prepared_runs(
             screen.mailbox.post(RunFinished(request.run_id, "cancelled", None))
             continue
         try:
+            if screen.library is not None:
+                screen.library.begin(request.run_id)
             if request.resume and request.record_path is not None:
-                live.append(LiveRun(request, *resume_run(request.record_path, own=True), screen))
+                live.append(_resumed(request, request.record_path, screen))
                 continue
             job = Job.from_dict(request.job)
             dataset = problem = None
@@ -193,8 +251,20 @@ def _prepared_runs(
             run = make_run(prepared, request.record_path)
             live.append(LiveRun(request, prepared, run, screen))
         except Exception as error:
+            if screen.library is not None:
+                screen.library.clear(request.run_id)
             screen.mailbox.post(failure(request.run_id, error))
     return live
+
+
+def _resumed(request: RunRequest, path: Path, screen: Screen) -> LiveRun:
+    """With the pictures of its first part, if it had time to keep them."""
+    run = LiveRun(request, *resume_run(path, own=True), screen)
+    place = KeptResult.path_beside(path)
+    with contextlib.suppress(DualscopeError):
+        run.snapshots = snapshots_of(KeptResult.read(place), before=len(run.run.record.history))
+    place.unlink(missing_ok=True)  # it is of an earlier state
+    return run
 
 
 def _agree(a: Job, b: Job, names: tuple[str, ...]) -> bool:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Signal
 from app.runs.colours import Dash, dash_for, style_of
 from app.runs.events import RunFailed, RunFinished, RunStarted
 from app.runs.snapshots import Snapshots
+from app.runs.stack import StackImages
 from app.theme import run_style
 
 
@@ -109,8 +110,11 @@ class RunEntry:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     record_path: Path | None = None
+    input_sha256: str = ""  # of the data a reopened run was made of
+    frame_slice: int | None = None  # which slice the last frame of a reopened run is of
     verdicts: dict[str, str] = field(default_factory=dict)
     compare_with: str = ""
+    stack: StackImages | None = None  # of a run that goes slice by slice; it has no ``images``
 
     @property
     def name(self) -> str:
@@ -122,12 +126,23 @@ class RunEntry:
 
     @property
     def nfe(self) -> int | None:
-        value = self.history.last("nfe")
+        value = self.stack.nfe if self.stack else self.history.last("nfe")
         return int(value) if value else None
 
     def metric(self, name: str) -> float | None:
         """The final figure, or while running that of the newest iteration."""
         return self.metrics.get(name, self.history.last(name))
+
+    def has_image_of(self, number: int) -> bool:
+        if self.stack is not None:
+            return number in self.stack.metrics
+        return self.images is not None and (not self.slices or number in self.slices)
+
+    def metric_of(self, number: int, name: str) -> float | None:
+        """Of one slice, where every slice has figures of its own."""
+        if self.stack is not None:
+            return self.stack.metrics.get(number, {}).get(name)
+        return self.metric(name)
 
 
 class RunStore(QObject):
@@ -156,6 +171,10 @@ class RunStore(QObject):
 
     def get(self, run_id: str) -> RunEntry | None:
         return self._entries.get(run_id)
+
+    @property
+    def next_number(self) -> int:
+        return self._count + 1
 
     def create(self, run_id: str, job: dict[str, Any], label: str) -> RunEntry:
         """A run that is about to be made."""
@@ -243,6 +262,14 @@ class RunStore(QObject):
                 used -= entry.snapshots.nbytes
                 entry.snapshots.keep_ends()
                 used += entry.snapshots.nbytes
+
+
+SAME_RUN = ("input", "options", "acquisition", "solver", "settings", "prior", "seed")
+
+
+def alike(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    """Whether two jobs differ at most in their slices, and in where they are computed."""
+    return all(a.get(name) == b.get(name) for name in SAME_RUN)
 
 
 def differing(a: dict[str, Any], b: dict[str, Any]) -> str:

@@ -31,7 +31,7 @@ from app.widgets import plain_look
 from engine.spec.numbers import regions_in_words
 
 WIDEST = ("#9 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
-EMPTY = "No runs yet.\nSet the solver and press Run."
+EMPTY = "No runs yet.\nSet the solver and press Run.\nEarlier runs are in the library (Ctrl+L)."
 
 
 class RunsTable(QWidget):
@@ -42,6 +42,7 @@ class RunsTable(QWidget):
 
     shown = Signal(str)  # the run whose row was chosen
     selection_changed = Signal(list)  # ids of the selected runs
+    library_wanted = Signal()
 
     def __init__(
         self, store: RunStore, undo: QUndoStack | None = None, parent: QWidget | None = None
@@ -61,8 +62,8 @@ class RunsTable(QWidget):
         self.compareButton = QPushButton("Compare settings", self)
         self.compareButton.setAccessibleName("Compare the settings of two runs")
         self.compareButton.clicked.connect(self.compare)
-        self.deleteButton = QPushButton("Delete", self)
-        self.deleteButton.setAccessibleName("Delete the selected runs")
+        self.deleteButton = QPushButton("Remove", self)
+        self.deleteButton.setAccessibleName("Remove the selected runs from this list")
         self.deleteButton.clicked.connect(self.delete_selected)
         delete = QShortcut(QKeySequence.StandardKey.Delete, self.table)
         delete.setContext(Qt.ShortcutContext.WidgetShortcut)
@@ -73,6 +74,11 @@ class RunsTable(QWidget):
         buttons.addWidget(self.compareButton)
         buttons.addWidget(self.deleteButton)
         buttons.addStretch()
+        self.libraryButton = QPushButton("Library", self)
+        self.libraryButton.setAccessibleName("Library of all runs")
+        self.libraryButton.setToolTip("Every run that was made: open it again, or go on with it.")
+        self.libraryButton.clicked.connect(self.library_wanted)
+        buttons.addWidget(self.libraryButton)
         body = QWidget(self)
         self.pages = QStackedLayout(body)
         self.pages.addWidget(self.empty)
@@ -168,11 +174,11 @@ class RunsTable(QWidget):
         ended = [entry for entry in chosen if not entry.running]
         self.deleteButton.setEnabled(bool(ended))
         if ended:
-            reason = "Remove the selected runs and their images; undo brings them back."
+            reason = "Take the selected runs off this list; they stay in the library."
         elif chosen:
-            reason = "A run can be deleted when it has ended."
+            reason = "A run can be removed when it has ended."
         else:
-            reason = "Select the runs to delete."
+            reason = "Select the runs to remove."
         self.deleteButton.setToolTip(reason)
 
 
@@ -181,16 +187,18 @@ class DeleteRuns(QUndoCommand):
 
     def __init__(self, store: RunStore, run_ids: list[str]) -> None:
         names = [entry.name for entry in store if entry.run_id in run_ids]
-        super().__init__(f"Delete {', '.join(names)}")
+        super().__init__(f"Remove {', '.join(names)}")
         self._store, self._ids = store, run_ids
         self._removed: list[tuple[int, RunEntry]] = []
 
     def redo(self) -> None:
-        self._removed = [self._store.remove(run_id) for run_id in self._ids]
+        there = [run_id for run_id in self._ids if run_id in self._store]
+        self._removed = [self._store.remove(run_id) for run_id in there]
 
     def undo(self) -> None:
         for index, entry in reversed(self._removed):
-            self._store.add(entry, index)
+            if entry.run_id not in self._store:  # opened from the library meanwhile
+                self._store.add(entry, index)
 
 
 class ResultNote(QWidget):

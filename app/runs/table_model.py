@@ -152,17 +152,24 @@ def cell_text(entry: RunEntry, column: int) -> str:
     if column == RUN:
         return entry.name
     if column == NFE:
-        return "–" if entry.nfe is None else str(entry.nfe)
+        return calls_text(entry.nfe, entry.job.get("settings", {}).get("nfe"))
     if column == PSNR:
-        return _number(entry.metric("psnr"), 2)
+        return number_text(entry.metric("psnr"), 2)
     if column == SSIM:
-        return _number(entry.metric("ssim"), 3)
+        return number_text(entry.metric("ssim"), 3)
     if column == TIME:
-        return _number(entry.seconds or entry.history.total("seconds_step"), 1)
+        return number_text(entry.seconds or entry.history.total("seconds_step"), 1)
     return entry.note
 
 
-def _number(value: float | None, digits: int) -> str:
+def calls_text(done: int | None, asked: Any) -> str:
+    """'12', or '5 of 12': what was made, beside what was asked for."""
+    if done is None:
+        return "–"
+    return f"{done} of {asked}" if isinstance(asked, int) and done != asked else str(done)
+
+
+def number_text(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
 
 

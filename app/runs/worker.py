@@ -18,6 +18,7 @@ from app.background import Mailbox, Worker
 from app.runs.events import DisplayRequest, QueueEmpty, RunFailed, RunRequest
 from app.runs.snapshots import DEFAULT_BYTES
 from app.tasks import details_of, sentence_of
+from engine.files.library import RunLibrary
 from engine.spec.control import RunControl
 
 SWITCH_SECONDS = 0.0005
@@ -40,8 +41,14 @@ class RunWorker(Worker):
     results are those of runs made one after the other.
     """
 
-    def __init__(self, mailbox: Mailbox, snapshot_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        snapshot_bytes: int = DEFAULT_BYTES,
+        library: RunLibrary | None = None,
+    ) -> None:
         super().__init__(mailbox)
+        self.library = library
         self.snapshot_bytes = snapshot_bytes
         self.shown = DisplayRequest()
         self._lock = threading.Lock()
@@ -76,14 +83,14 @@ class RunWorker(Worker):
         return group.control if group else RunControl()
 
     def request_close(self) -> None:
-        """Cancel everything and let the thread end; what was computed is saved."""
+        """Stop everything and let the thread end; what was computed is saved, to go on with."""
         with self._lock:
             if self._closing:
                 return
             self._closing = True
             groups = [*self._waiting, *([self._current] if self._current else [])]
         for group in groups:
-            group.control.cancel()
+            group.control.leave()
         self._queue.put(None)
 
     def _work(self) -> None:
@@ -105,7 +112,8 @@ class RunWorker(Worker):
                     # What torch brought stays: without this, a full collection walks through
                     # it now and then, for over 100 ms, in whichever thread it happens.
                     gc.freeze()
-                screen = Screen(self.mailbox, lambda: self.shown, self.snapshot_bytes)
+                shown = lambda: self.shown  # noqa: E731
+                screen = Screen(self.mailbox, shown, self.snapshot_bytes, self.library)
                 run_group(group.requests, group.control, screen)
             except Exception as error:  # a bug must reach the person, not end the thread
                 self._fail(group, error)

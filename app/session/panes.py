@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -10,12 +11,15 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 from app.data.opened import Opened
 from app.images.grid import PaneGrid
+from app.images.offers import Offer
 from app.images.pane import ImagePane
 from app.images.plane import PlanePane
 from app.images.window_level import WindowLevel
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
+from app.session.coverage import covering, lacks, nearest, why_empty
 from app.session.jobs import run_lines
+from app.session.previews import Previews
 from app.theme import RunStyle, run_style
 
 REFERENCE: Final = "reference"
@@ -47,6 +51,8 @@ class Panes(QObject):
     slice_wanted = Signal(int)
     wanted_changed = Signal()  # other planes must be computed
     current_changed = Signal()
+    here_wanted = Signal()  # the shown methods are to run on this slice
+    rest_wanted = Signal()  # the shown stacks are to go on
 
     def __init__(self, grid: PaneGrid, store: RunStore, runs: RunPresenter) -> None:
         super().__init__(grid)
@@ -64,6 +70,7 @@ class Panes(QObject):
         store.removed.connect(self._on_runs)
         store.updated.connect(self._on_updated)
         runs.frame.connect(self._on_frame)
+        self.previews = Previews(store, runs, self._back, self._on_updated)
         grid.link.slice_changed.connect(self._on_slice)
 
     # -- data -------------------------------------------------------------------------------
@@ -77,6 +84,7 @@ class Panes(QObject):
         window = data.window
         link.window_model.set_default(None if window is None else WindowLevel(*window))
         link.window_model.forget()
+        link.measurements.forget()
         link.set_source(data.reading_step, data.pixel_mm is not None)
         link.set_slice_count(data.count)
         link.set_slice(slice_number)
@@ -177,34 +185,78 @@ class Panes(QObject):
             return
         style = RunStyle(entry.colour, tuple(entry.dash))
         pane = self.grid.add(entry.run_id, entry.name, style)
-        pane.set_run_style(style)
-        pane.set_run_lines(*run_lines(entry, self._data.kind == "image"))
+        self._fill(pane, covering(entry, self.slice, self._belonging()))
+
+    def _belonging(self) -> list[RunEntry]:
+        return [entry for entry in self.store if self.belongs(entry)]
+
+    def _fill(self, pane: ImagePane, entry: RunEntry) -> None:
+        """A pane with what ``entry`` has of this slice."""
+        assert self._data is not None
+        pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
+        lines = run_lines(entry, self._data.kind == "image")
+        if self.previews.of(entry) is not None:
+            lines = ("PREVIEW", *lines)  # in the pixels, too, should it be copied
+        pane.set_run_lines(*lines)
         pane.set_patient(*self._data.patient)
         self._show_caption(entry, pane)
-        pane.set_empty_text(self._why_empty(entry))
+        pane.set_empty_text(why_empty(entry, self.slice), self._offers(entry))
         self._show_image(entry, pane)
+
+    def lacking(self) -> list[RunEntry]:
+        """The runs in sight that have no image of this slice, nor will have."""
+        runs = [covering(entry, self.slice, self._belonging()) for entry in self.shown()]
+        return [entry for entry in runs if lacks(entry, self.slice)]
+
+    def _offers(self, entry: RunEntry) -> list[Offer]:
+        if not lacks(entry, self.slice):
+            return []
+        words = "Run the methods in sight on this slice, with the settings of their runs."
+        offers = [Offer("Run here", words, self.here_wanted.emit)]
+        if entry.stack is not None and self.slice in entry.slices:
+            rest = "Compute the slices that are missing; those that are there are kept."
+            offers.append(Offer("Go on with the stack", rest, self.rest_wanted.emit))
+        if (back := nearest([entry], self.slice)) is not None:
+            go = partial(self.grid.link.set_slice, back)
+            offers.append(Offer(f"Go to slice {back + 1}", "The nearest one that it has.", go))
+        return offers
 
     def _show_caption(self, entry: RunEntry, pane: ImagePane) -> None:
         """Name and numbers of the image that is seen, which may be an earlier one."""
+        if (preview := self.previews.of(entry)) is not None:
+            pane.set_caption(f"{entry.name}, preview at 1/{preview.factor} of its size")
+            return
+        live = entry.stack.live if entry.stack is not None else None
+        if live is not None and live.number == self.slice:
+            pane.set_caption(f"{entry.name}, iteration {live.k} of {live.K}")
+            return
+        if lacks(entry, self.slice):
+            pane.set_caption(entry.name)  # its numbers are of other slices
+            return
         if entry.run_id not in self._back or len(entry.snapshots) < 2:
-            psnr, ssim = entry.metric("psnr"), entry.metric("ssim")
+            psnr, ssim = (entry.metric_of(self.slice, name) for name in ("psnr", "ssim"))
             pane.set_caption(entry.name, psnr, ssim, entry.verdicts)
             return
         k = self._back[entry.run_id][0]
         psnr, ssim = (entry.history.at("k", k, name) for name in ("psnr", "ssim"))
         pane.set_caption(f"{entry.name}, k = {k}", psnr, ssim)
 
-    def _why_empty(self, entry: RunEntry) -> str:
-        if entry.status == "failed":
-            return entry.message
-        if entry.slices and self.slice not in entry.slices:
-            return f"{entry.label} was not run on slice {self.slice + 1}."
-        return {"waiting": "Waiting …", "running": "Preparing …"}.get(entry.status, "No image.")
-
     def _show_image(self, entry: RunEntry, pane: ImagePane) -> None:
         """The image of this slice: an earlier iteration, the result, or the newest frame."""
         if entry.slices and self.slice not in entry.slices:
             pane.clear()
+            return
+        if entry.stack is not None:
+            live, image = entry.stack.live, entry.stack.image(self.slice)
+            if image is None and live is not None and live.number == self.slice:
+                image = live.image
+            if image is not None:
+                self._put(pane, image, entry)
+            else:
+                pane.clear()
+            return
+        if (preview := self.previews.of(entry)) is not None:
+            self._put(pane, preview.image, entry)
             return
         sample = entry.slices.index(self.slice) if entry.slices else 0
         images = self._back[entry.run_id][1] if entry.run_id in self._back else entry.images
@@ -228,7 +280,9 @@ class Panes(QObject):
         if entry.slices and self.slice not in entry.slices:
             return
         pane = self.grid.pane(run_id)
-        if run_id not in self._back and "image" in frame.planes:
+        if self.previews.of(entry) is not None:
+            pass  # the pane is left as it is
+        elif run_id not in self._back and "image" in frame.planes:
             pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
             pane.set_run_lines(*run_lines(entry, self._data is None or self._data.kind == "image"))
             self._put(pane, frame.planes["image"], entry)
@@ -244,9 +298,7 @@ class Panes(QObject):
             if found is not None:
                 self._back[entry.run_id] = (found[0], found[2])
             if entry.run_id in self.grid:
-                pane = self.grid.pane(entry.run_id)
-                self._show_caption(entry, pane)
-                self._show_image(entry, pane)
+                self._show_entry(entry)
 
     @Slot(int)
     def _on_slice(self, number: int) -> None:
@@ -296,7 +348,8 @@ class Panes(QObject):
         entry = self.store.get(self.current) if self.current else None
         if entry is None or entry.last_frame is None:
             return
-        known = self._frame_slice.get(entry.run_id, self.slice)
+        kept = self.slice if entry.frame_slice is None else entry.frame_slice
+        known = self._frame_slice.get(entry.run_id, kept)
         if known == self.slice:
             self._show_planes(entry, entry.last_frame)
             return

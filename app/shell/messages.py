@@ -1,4 +1,4 @@
-"""The one place where errors reach a person: a bar above the images, never in the way."""
+"""The one place where errors reach a person: a bar over the edge of the images."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNS: Final = {True: "⚠", False: "ℹ"}
 class Messages(QWidget):
     """Shows the newest message; hidden when there is none.
 
-    Put it into a layout above the images. Esc dismisses from within the bar, and anywhere in
+    Esc dismisses from within the bar, and anywhere in
     ``window`` when nothing else there had a use for it. Call from the GUI thread only; from
     other threads emit a signal that is connected to `error`.
     """
@@ -147,10 +147,10 @@ class Messages(QWidget):
             return
         painter = QPainter(self)
         painter.fillRect(self.rect(), self.palette().color(QPalette.ColorRole.Base))
+        painter.setPen(self.palette().color(QPalette.ColorRole.Mid))
+        painter.drawRect(self.rect().adjusted(0, 0, -1, -1))
         colour = QColor(COLOURS[current.error][is_dark(self.palette())])
         painter.fillRect(0, 0, STRIPE_PX, self.height(), colour)
-        painter.setPen(self.palette().color(QPalette.ColorRole.Mid))
-        painter.drawLine(STRIPE_PX, self.height() - 1, self.width(), self.height() - 1)
         painter.end()
 
 

@@ -18,19 +18,33 @@ from app.theme import Theme
 from engine.files.atomic import write_bytes_atomic
 from engine.files.folders import config_folder
 from engine.spec.errors import DualscopeError
+from engine.spec.marks import CORNERS
 
 # Every known setting with its default, whose type is the setting's type.
 DEFAULTS: Final[Mapping[str, Any]] = {
     "theme": "system",
     "geometry": "",  # of the main window, base64
     "splitters": {},  # name -> state, base64
-    "folded": [],  # names of parts that are folded away
+    "folded": [],  # names of sections that are folded away
+    "layout": "research",
+    "layouts": {},  # layout -> rails that are folded in it, with blanks between them
+    "rails": {},  # rail -> its width in pixels when it is open
+    "images": "large",  # how many in Reading
     "patient_masked": True,
     "folders": {},  # purpose -> folder last used for it
+    "library_mib": 4096,  # of all kept runs together
     "tour_seen": False,
     "device": "auto",
+    "volume_window": {},  # modality -> centre and width
+    "mark_corner": CORNERS[0],  # of saved pictures
+    "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
-CHOICES: Final[Mapping[str, tuple[str, ...]]] = {"theme": Theme.MODES}
+CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
+    "theme": Theme.MODES,
+    "layout": ("reading", "compare", "research"),
+    "mark_corner": CORNERS,
+    "images": ("large", "1", "2", "3", "4"),
+}
 LARGEST: Final = 1 << 20  # bytes worth reading
 SOON_MS: Final = 500
 BROKEN: Final = (

@@ -27,10 +27,13 @@ class Page(QObject):
     def __init__(self, context: AppContext, work: Work) -> None:
         super().__init__(context.window)
         self.context = context
-        self.presenter = JobPresenter(work, self.THING, self.GOING_ON, self)
+        self.presenter = self.make_presenter(work)
         self.view: Any = None
         context.share(self.presenter, self.COMPUTING)
         self.presenter.ended.connect(self._on_ended)
+
+    def make_presenter(self, work: Work) -> JobPresenter:
+        return JobPresenter(work, self.THING, self.GOING_ON, self)
 
     @property
     def busy(self) -> bool:

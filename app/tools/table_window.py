@@ -17,14 +17,12 @@ from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
     QStackedWidget,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,7 +30,7 @@ from app.background import Begun, Ended, JobPresenter, Step, Table
 from app.forms.rows import SentenceLabel
 from app.runs.bar import left_text
 from app.theme import tabular
-from app.widgets import plain_look, plain_tip
+from app.widgets import in_column, in_row, plain_look, plain_tip
 
 WIDEST_PX: Final = 400  # of a column: why something failed may be a long sentence
 
@@ -129,24 +127,10 @@ class TableWindow(QWidget):
         self.pages = QStackedWidget()
         self.pages.addWidget(self.empty)
         self.pages.addWidget(self.table)
-        right = QVBoxLayout()
-        right.setSpacing(8)
-        right.addWidget(self.notes)
-        right.addWidget(self.beside_table(), 1)
-        body = QHBoxLayout()
-        body.setSpacing(16)
-        body.addWidget(self.panel)
-        body.addLayout(right, 1)
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        foot.addWidget(self.status, 1)
-        for widget in (self.bar, self.left, *self.buttons()):
-            foot.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(16)
-        column.addLayout(body, 1)
-        column.addLayout(foot)
+        right = in_column(self.notes, (self.beside_table(), 1), spacing=8)
+        body = in_row(self.panel, (right, 1), spacing=16)
+        foot = in_row((self.status, 1), self.bar, self.left, *self.buttons(), spacing=8)
+        in_column((body, 1), foot, spacing=16, margins=16, parent=self)
 
     def _connect(self) -> None:
         self.panel.changed.connect(self._refresh)

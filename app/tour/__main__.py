@@ -42,12 +42,11 @@ def visit_all(out: Path, folder: Path, look: Look, quick: bool) -> bool:
     """One window from its opening to its end."""
     from PySide6.QtCore import QSize
 
-    from app.tour import ct, mri, trust, volume
+    from app.tour import ct, parts
     from app.tour import visit as experiments
-    from app.tour.camera import Camera
     from app.tour.fixture import Stage
     from app.tour.user_input import choose_action
-    from app.tour.visit import Visit, walk
+    from app.tour.visit import Camera, Visit, walk
 
     size, theme = QSize(*look[0]), look[1]
     with Stage(size) as stage:
@@ -55,7 +54,7 @@ def visit_all(out: Path, folder: Path, look: Look, quick: bool) -> bool:
         camera = Camera(stage.window, folder, size)
         nfe = QUICK_NFE if quick else NFE
         visit = Visit(stage.window, camera, stage.folder, out / "export", nfe)
-        more = (*mri.STEPS, *trust.STEPS, *experiments.STEPS, *volume.STEPS)
+        more = (*parts.MRI, *parts.TRUST, *experiments.STEPS, *parts.VOLUME)
         steps = ct.STEPS if quick else (*ct.STEPS, *more)
         return walk(visit, steps, say)
 

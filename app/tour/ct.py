@@ -80,10 +80,11 @@ def swipe(visit: Visit) -> None:
 
 def measured(visit: Visit) -> None:
     press(_own_pane(visit), Qt.Key.Key_Escape)
+    visit.unfold("right")
     tools, view = visit.window.center.bar.tools, visit.pane_of(visit.newest("dc-pnpdp"))
     click(tools[Tool.ELLIPSE])
     drag(view, (0.52, 0.40), (0.62, 0.52))
-    click(tools[Tool.LINE])
+    click(tools[Tool.RULER])
     drag(view, (0.25, 0.62), (0.75, 0.62))
     right = visit.window.right
     wait(lambda: right.profile.isVisible(), "the profile appears")

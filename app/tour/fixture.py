@@ -17,7 +17,6 @@ from app.tasks import Tasks
 from app.theme import Theme
 from app.tour.user_input import wait
 from app.window import MainWindow
-from app.workspace.locks import SessionFolder
 from engine.files.folders import state_folder
 
 VARIABLES = ("DUALSCOPE_CONFIG", "DUALSCOPE_STATE")
@@ -50,8 +49,9 @@ class Stage:
         self._theme = Theme(app, "dark")
         self._book = LogBook()
         self._book.start()
-        self._session = SessionFolder(state_folder() / "runs")
-        self.window = MainWindow(self._tasks, settings, self._theme, self._session.path, self._book)
+        self.window = MainWindow(
+            self._tasks, settings, self._theme, state_folder() / "runs", self._book
+        )
         self.window.resize(self.size)
         self.window.show()
         self.window.load_engine()
@@ -69,7 +69,8 @@ class Stage:
         wait(lambda: gone, "the window closes")
         self._tasks.close()
         self._loop.close()
-        self._session.close()
+        if self.window.context.library is not None:
+            self.window.context.library.close()
         self._book.close()
         self.window.deleteLater()
         self._theme.deleteLater()

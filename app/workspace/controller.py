@@ -1,4 +1,4 @@
-"""Saving and reopening everything: data, fields, view and runs; and runs that were cut short."""
+"""Saving and reopening everything: data, fields, view and runs."""
 
 from __future__ import annotations
 
@@ -9,18 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Slot
 from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QDialog,
     QFileDialog,
-    QHBoxLayout,
-    QLabel,
-    QListWidget,
-    QListWidgetItem,
     QMessageBox,
-    QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,7 +22,6 @@ from app.images.window_level import WindowLevel
 from app.runs.store import RunEntry
 from app.runs.table import DeleteRuns
 from app.widgets import ask_first, ask_new_file, ask_path
-from app.workspace.autosave import Unfinished, adopt, forget, prune, unfinished
 from app.workspace.file import DataReference, Workspace, addresses, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs, saved_run
@@ -202,117 +193,6 @@ class Workspaces(QObject):
             if abs(centre) < WIDEST and 0 < width < WIDEST:
                 window = WindowLevel(centre, width, bool(level[2]))
                 self.context.grid.link.window_model.restore(modality, window)
-
-    # -- runs that were cut short -----------------------------------------------------------
-
-    def offer_unfinished(self, root: Path) -> None:
-        """Ask about runs of a session that died; tidy old ones away meanwhile."""
-
-        def work() -> list[Unfinished]:
-            prune(root)
-            return unfinished(root)
-
-        self.context.tasks.start("Looking for unfinished runs", work, self._on_unfinished)
-
-    def _on_unfinished(self, runs: list[Unfinished]) -> None:
-        if not runs:
-            return
-        dialog = UnfinishedDialog(runs, self.context.window)
-        dialog.resume_asked.connect(self.resume)
-        dialog.forget_asked.connect(
-            lambda run: self.context.tasks.start(
-                "Deleting", partial(forget, run.record_path), lambda _: None
-            )
-        )
-        dialog.open()
-
-    @Slot(object)
-    def resume(self, run: Unfinished) -> None:
-        """Open the data of the run and let it go on in this session."""
-        context = self.context
-        if context.runs.busy or context.left.solver.occupied:
-            context.messages.notice(context.left.solver.occupied or RUNNING)
-            return
-        record = run.record_path
-        if context.autosave is not None:
-            try:
-                record = adopt(record, context.autosave)
-            except DualscopeError as error:
-                context.messages.error(on_screen(error))
-                return
-        job = run.job
-        context.data.open(str(job["input"]), job.get("options") or {})
-        context.show_run(context.runs.resume_record(record, job))
-
-
-INTRO = (
-    "Dualscope did not end properly while these were running. Each can go on from where it "
-    "was saved; nothing of it is lost until you forget it."
-)
-
-
-class UnfinishedDialog(QDialog):
-    resume_asked = Signal(object)  # Unfinished
-    forget_asked = Signal(object)
-
-    def __init__(self, runs: Sequence[Unfinished], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Unfinished runs")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        intro = QLabel(INTRO)
-        intro.setWordWrap(True)
-        self.list = QListWidget()
-        self.list.setAccessibleName("Unfinished runs")
-        self.list.setToolTip("Choose the run to go on with or to forget.")
-        self.list.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        for run in runs:
-            item = QListWidgetItem(f"{run.words}, {run.input_name}")
-            item.setData(Qt.ItemDataRole.UserRole, run)
-            self.list.addItem(item)
-        self.list.setCurrentRow(0)
-        self.resume = QPushButton("Go on")
-        self.resume.setToolTip("Open its data and compute the rest of the run.")
-        self.resume.setDefault(True)
-        self.forget = QPushButton("Forget")
-        self.forget.setToolTip("Delete what was saved of the chosen run.")
-        self.later = QPushButton("Later")
-        self.later.setToolTip("Keep everything; this is asked again at the next start.")
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.forget)
-        buttons.addStretch(1)
-        buttons.addWidget(self.later)
-        buttons.addWidget(self.resume)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(intro)
-        column.addWidget(self.list, 1)
-        column.addLayout(buttons)
-        self.resume.clicked.connect(self._on_resume)
-        self.forget.clicked.connect(self._on_forget)
-        self.later.clicked.connect(self.reject)
-        self.list.itemActivated.connect(self._on_resume)
-        self.resize(480, 280)
-
-    def _chosen(self) -> Unfinished | None:
-        item = self.list.currentItem()
-        return item.data(Qt.ItemDataRole.UserRole) if item is not None else None
-
-    @Slot()
-    def _on_resume(self) -> None:
-        run = self._chosen()
-        if run is not None:
-            self.accept()
-            self.resume_asked.emit(run)
-
-    @Slot()
-    def _on_forget(self) -> None:
-        run = self._chosen()
-        if run is not None:
-            self.list.takeItem(self.list.currentRow())
-            self.forget_asked.emit(run)
-        if not self.list.count():
-            self.accept()
 
 
 def ask_addresses(named: Sequence[str], go_on: Callable[[], None], parent: QWidget) -> QMessageBox:

@@ -1,8 +1,7 @@
 """The workspace file ``NAME.dualscope``: what was open, how it was set, which runs were made.
 
-It is JSON; the runs' records and checkpoints are copied into ``NAME.dualscope.runs/`` beside
-it. The images of past iterations are not kept: a reopened run has its result and its curves,
-but nothing to scrub through. Paths of files below the workspace's folder are stored relative
+It is JSON; the runs' records, checkpoints and pictures are copied into ``NAME.dualscope.runs/``
+beside it. Paths of files below the workspace's folder are stored relative
 to it (they begin with ``./``), so that the folder can be moved as a whole.
 """
 
@@ -16,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from app.workspace.autosave import CHECKPOINT
 from engine.files.atomic import write_atomic, write_bytes_atomic
+from engine.files.library_entry import CHECKPOINT, RESULT
 from engine.files.path_safety import is_network
 from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.input_options import PATH_OPTIONS
@@ -25,6 +24,7 @@ from engine.spec.input_options import PATH_OPTIONS
 SUFFIX: Final = ".dualscope"
 FORMAT: Final = "dualscope-workspace"
 FORMAT_VERSION: Final = 1
+BESIDE: Final = (CHECKPOINT, RESULT)  # of a record: to go on from, and to look at
 LARGEST: Final = 16 << 20
 MOST_RUNS: Final = 1000
 LONGEST_TEXT: Final = 10_000  # of a note, a label, a path
@@ -219,9 +219,10 @@ def _copy_run(run: SavedRun, folder: Path, taken: Collection[str]) -> str:
     if not source.exists() and target.exists():
         return name
     folder.mkdir(exist_ok=True)
-    beside = source.with_name(source.stem + CHECKPOINT)
-    if beside.exists():  # a run that failed early has none
-        _copy(beside, target.with_name(name + CHECKPOINT))
+    for suffix in BESIDE:
+        beside = source.with_name(source.stem + suffix)
+        if beside.exists():  # a run that failed early has none
+            _copy(beside, target.with_name(name + suffix))
     _copy(source, target)
     return name
 
@@ -242,7 +243,9 @@ def _copy(source: Path, target: Path) -> None:
 def _delete_others(folder: Path, names: Collection[str]) -> None:
     """Only files that we called so ourselves."""
     for path in _listed(folder):
-        stem = path.name.removesuffix(CHECKPOINT).removesuffix(".json")
+        stem = path.name.removesuffix(".json")
+        for suffix in BESIDE:
+            stem = stem.removesuffix(suffix)
         if stem != path.name and RUN_NAME.fullmatch(stem) and stem not in names:
             path.unlink(missing_ok=True)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,23 +22,15 @@ from app.workspace.file import (
     resolved,
     runs_folder,
 )
-from engine.files.path_safety import check_regular, fault_of_place
+from engine.files.budget import read_json
+from engine.files.path_safety import fault_of_place
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS
 
 
 def read_workspace(path: Path) -> Workspace:
     """All of it, or one sentence about why not; nothing is changed on the disk."""
-    try:
-        check_regular(path)
-        if path.stat().st_size > LARGEST:
-            raise RequestError(f"{path.name} is too large to be a workspace.")
-        body = json.loads(path.read_bytes(), parse_constant=_no_number)
-        json.dumps(body, ensure_ascii=False).encode()  # half a sign could not be saved again
-    except OSError as error:
-        raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path.name} is not a workspace: it is not valid JSON.") from error
+    body = read_json(path, LARGEST, "a workspace", strict=True)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise RequestError(f"{path.name} is not a workspace of Dualscope.")
     if body.get("format_version") != FORMAT_VERSION:
@@ -48,10 +39,6 @@ def read_workspace(path: Path) -> Workspace:
         return _workspace(body, path)
     except RequestError as error:
         raise RequestError(f"{path.name} cannot be opened: {error}.") from error
-
-
-def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no JSON")
 
 
 def _workspace(body: dict[str, Any], path: Path) -> Workspace:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from app.runs.store import RunColumns, RunEntry
 from app.theme import run_style
 from app.workspace.file import PLACES, SUFFIX, SavedRun, Workspace
 from app.workspace.reading import read_workspace
+from engine.files.kept_result import KeptResult
 from engine.files.path_safety import fault_of_place
 from engine.files.record import REMOVED
 from engine.spec.errors import DualscopeError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from engine.files.record import RunRecord
     from engine.runs.reopen import Rebuilder
 
+NOTHING_TO_SCRUB = "Of its past iterations and noise spectra nothing was kept."
 Progress = Callable[[float, str], None]
 MOST_LETTERS = 500  # of a verdict, which may be anybody's
 
@@ -63,6 +66,53 @@ def restore_runs(
     return entries
 
 
+def kept_run(record_path: Path, note: str, others: list[RunEntry]) -> RunEntry:
+    """A run of the library as it was seen last, without its data.
+
+    One that was cut short kept no pictures; it is rebuilt, and a message says what is missing.
+    """
+    from engine.files.record import RunRecord
+
+    load_methods()
+    saved = SavedRun(record_path, note=note)
+    record = RunRecord.read(record_path)
+    try:
+        kept = KeptResult.read(KeptResult.path_beside(record_path))
+    except DualscopeError:
+        from engine.runs.reopen import Rebuilder
+
+        entry = _entry(saved, Rebuilder(), others)
+        if entry.images is not None and len(entry.history) > 1:
+            entry.message = entry.message or NOTHING_TO_SCRUB
+    else:
+        entry = _described(saved, record, others)
+        entry.images = kept.images
+        slices = kept.told.get("slices")
+        numbers = [n for n in slices if isinstance(n, int)] if isinstance(slices, list) else []
+        count = len(kept.images)
+        entry.slices = tuple(numbers if len(numbers) == count else range(count))
+        pixel = [as_float(size) for size in kept.told.get("pixel_mm") or ()]
+        if len(pixel) == 2 and min(pixel) > 0:
+            entry.pixel_mm = (pixel[0], pixel[1])
+        _show_kept(entry, kept)
+        steps = entry.last_frame.K if entry.last_frame is not None else 0
+        entry.history = _history(record.history, steps)
+    entry.run_id = record_path.stem
+    entry.input_sha256 = str(record.input.get("sha256", ""))
+    return entry
+
+
+def _show_kept(entry: RunEntry, kept: KeptResult) -> None:
+    """What there is to scrub through, and the last iteration's spectra and planes."""
+    from app.runs.kept import frame_of_kept, snapshots_of
+
+    entry.snapshots = snapshots_of(kept)
+    entry.last_frame = frame_of_kept(kept)
+    sample = kept.told.get("sample")
+    if isinstance(sample, int) and 0 <= sample < len(entry.slices):
+        entry.frame_slice = entry.slices[sample]
+
+
 def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEntry:
     from engine.files.record import RunRecord
     from engine.runs.frames import pictures_of, plane_unit
@@ -88,6 +138,10 @@ def _entry(run: SavedRun, rebuilder: Rebuilder, others: list[RunEntry]) -> RunEn
         numbers = [n for n in slices if isinstance(n, int)] if isinstance(slices, list) else []
         entry.slices = tuple(numbers if len(numbers) == count else range(count))
     entry.history = _history(history)
+    with contextlib.suppress(DualscopeError):  # older ones have none
+        kept = KeptResult.read(KeptResult.path_beside(run.record_path))
+        if entry.images is not None and kept.images.shape == entry.images.shape:
+            _show_kept(entry, kept)
     return entry
 
 
@@ -104,14 +158,14 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
     entry.message = record.message
     entry.status = record.status
     if record.status == "running":  # its process died; nothing of it runs now
-        entry.status, entry.message = "cancelled", "The run was interrupted."
+        entry.status, entry.message = "interrupted", "The run was interrupted."
     entry.metrics = numbers_in(next(iter(record.metrics.values()), {}))
     entry.verdicts = {n: t[:MOST_LETTERS] for n, t in record.verdicts.items() if isinstance(t, str)}
     entry.compare_with = CLASSICAL if doubts_prior(entry.verdicts) else ""
     entry.seconds = numbers_in(record.timings).get("total", 0.0)
     modality, pixel = record.input.get("modality"), record.input.get("pixel_mm")
     entry.modality = modality if modality in ("CT", "MR") else ""
-    entry.unit = {"CT": "HU", "MR": "a.u."}.get(entry.modality, "")
+    entry.unit = {"CT": "HU", "MR": "signal"}.get(entry.modality, "")
     if as_float(pixel) > 0:
         entry.pixel_mm = (as_float(pixel), as_float(pixel))
     return entry
@@ -154,12 +208,13 @@ def _label(solver: str, naive: bool) -> str:
     return f"{label} naive" if naive else label
 
 
-def _history(lines: list[Any]) -> RunColumns:
+def _history(lines: list[Any], steps: int = 0) -> RunColumns:
+    """``steps`` is how many were asked for, where that is known."""
     from app.runs.run_group import recorded_scalars
 
     history = RunColumns()
     for line in lines:
         if isinstance(line, dict):
             clean = {**line, "seconds": numbers_in(line.get("seconds"))}
-            history.append(recorded_scalars(clean))
+            history.append({**recorded_scalars(clean), **({"K": steps} if steps else {})})
     return history

@@ -38,7 +38,7 @@ from engine.physics.random import MEASUREMENT, make_generator, normal_like
 from engine.physics.simulate import mr_scale
 from engine.physics.units import IntensityMap
 from engine.priors import catalogue
-from engine.priors.callable_prior import CallablePrior
+from engine.priors.network_prior import CallablePrior
 from engine.priors.prior import Prior
 from engine.spec.acquisition import acquisition_of
 from engine.spec.errors import RequestError

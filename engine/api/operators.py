@@ -23,7 +23,7 @@ from engine.api.keywords import (
 )
 from engine.data.dataset import Dataset
 from engine.data.kspace.dataset import KspaceDataset
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import KspaceSlice
 from engine.data.readers.sinogram_array import open_sinogram_array
 from engine.data.sidecar import Described
 from engine.data.sinogram.scan_geometry import Scan
@@ -148,7 +148,7 @@ def ct(
     source_origin_mm: float | None = None,
     source_detector_mm: float | None = None,
     fbp_filter: str = "ramp",
-    backend: str = "native",
+    backend: str = "auto",
 ) -> ArrayOperator:
     """Line integrals of two-dimensional CT.
 
@@ -166,6 +166,8 @@ def ct(
         'parallel' or 'fan', with the distances of the source in mm.
     offset_mm
         Shift of the detector along its axis, in the direction of rising bins.
+    backend
+        'native' stores a matrix, 'matrix-free' none; 'auto' stores one where it is small.
     """
     with in_keywords():
         angles_deg = _numbers(plain(angles), np.float64, "angles")

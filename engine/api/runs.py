@@ -21,10 +21,9 @@ from engine.export.outputs import check_outputs
 from engine.files.record import RunRecord
 from engine.physics.device import choose_device
 from engine.physics.problem import Problem
-from engine.priors.air import with_air
+from engine.priors.adapted import with_air, with_support
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
-from engine.priors.support import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.runs.prepare import Prepared, new_record, versions
 from engine.runs.run import Run as EngineRun

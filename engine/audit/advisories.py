@@ -5,7 +5,6 @@ The format: https://ossf.github.io/osv-schema/ (one JSON object, or a list of th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Final
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from engine.files.budget import read_json
 from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
 
@@ -59,14 +59,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    try:
-        if path.stat().st_size > LARGEST:
-            raise RequestError(f"{path} is too large for a file of advisories.")
-        body = json.loads(path.read_bytes())
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not valid JSON.") from error
+    body = read_json(path, LARGEST, "a file of advisories")
     records = body if isinstance(body, list) else [body]
     for record in records:
         if not isinstance(record, dict) or not isinstance(record.get("id"), str):

@@ -22,6 +22,7 @@ DEPENDENCIES: Final = (
     "torch",
     "numpy",
     "scipy",
+    "numba",
     "h5py",
     "pydicom",
     "python-gdcm",
@@ -38,6 +39,7 @@ DEPENDENCIES: Final = (
     "pyqtgraph",
     "qasync",
     "distributed",
+    "cryptography",
 )
 LONGEST: Final = 200_000  # characters of a licence text worth showing
 # Licences that let us pass a package on beside Apache-2.0; LGPL as Qt is: a library of its own.

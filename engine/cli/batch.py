@@ -23,8 +23,7 @@ from engine.export.outputs import parse_window
 from engine.files.presets import Preset
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
-from engine.spec.errors import RequestError
-from engine.spec.text import shown
+from engine.spec.errors import RequestError, shown
 from engine.workflows.folder.request import (
     DEFAULT_SOLVER,
     SETTLE_SECONDS,

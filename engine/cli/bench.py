@@ -23,14 +23,13 @@ from engine.runs.prepare import make_run, prepare, versions
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
 
+MEASURED = ("projectors", "solvers", "training", "app", "busy", "cluster")
 SIZE, BATCH = 256, 8
 CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "what", metavar="projectors|solvers|training|app|cluster", help="What to measure."
-    )
+    parser.add_argument("what", metavar="|".join(MEASURED), help="What to measure.")
     parser.add_argument(
         "-o", "--output", nargs="+", default=[], metavar="OUT.json", help="Keep the numbers."
     )
@@ -39,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--prior",
         default="auto",
         metavar="NAME",
-        help="Prior of `bench solvers`. Default: the best for CT.",
+        help="Prior of `bench solvers` and `bench busy`. Default: the best for CT.",
     )
     parser.add_argument(
         "--rounds",
@@ -58,10 +57,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    if options.what not in ("projectors", "solvers", "training", "app", "cluster"):
+    if options.what not in MEASURED:
         raise RequestError(
-            f"'{options.what}' cannot be measured: choose projectors, solvers, training, app "
-            "or cluster."
+            f"'{options.what}' cannot be measured: choose {', '.join(MEASURED[:-1])} "
+            f"or {MEASURED[-1]}."
         )
     if options.rounds < 1:
         raise RequestError(f"--rounds must be at least 1, not {options.rounds}.")
@@ -83,6 +82,11 @@ def run(options: argparse.Namespace) -> int:
 
         rows = bench_training.measure(options.rounds)
         show("Forward and backward pass of 4 slices of 256 x 256", rows)
+    elif options.what == "busy":
+        from engine.cli import bench_busy
+
+        rows = bench_busy.measure(options.prior, options.rounds)
+        show("One call of a prior, one 256 x 256 slice, beside other processes", rows)
     elif options.what == "app":
         rows = bench_app.window(options.rounds)
         show("The workstation, without a display", rows)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from engine.metrics import lpips
+from engine.metrics.profile import lpips_available
 from engine.physics.device import available_devices, choose_device
 from engine.physics.matrix_cache import default_cache
 from engine.physics.plugins import available_backends
@@ -52,7 +52,7 @@ def examine() -> dict[str, dict[str, Any]]:
         "priors": {modality: ", ".join(list_priors(modality)) for modality in ("CT", "MR")},
         "optional": {
             "lpips": "ready"
-            if lpips.available()
+            if lpips_available()
             else (
                 "its backbone is not downloaded: use it once by itself"
                 if has_lpips

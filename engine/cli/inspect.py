@@ -21,9 +21,8 @@ from engine.export.outputs import check_outputs, linear_window, window_to_bytes
 from engine.files.atomic import write_bytes_atomic
 from engine.files.path_safety import check_apart
 from engine.physics.units import IntensityMap
-from engine.spec.errors import RequestError, Sentence
+from engine.spec.errors import RequestError, Sentence, shown
 from engine.spec.input_options import InputOptions, give
-from engine.spec.text import shown
 
 MARKS = {"good": "+", "corrected": "~", "doubtful": "?", "blocking": "X"}  # every terminal has them
 TAIL = 0.002  # of the pixels at either end, black and white in a picture

@@ -16,7 +16,6 @@ from engine.physics.device import DEVICES, choose_device
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan
 from engine.priors.training.checkpoint import BEFORE_DECAY
-from engine.priors.training.correction import Correction, CorrectionValidation
 from engine.priors.training.data import (
     PHANTOMS,
     Sampler,
@@ -26,13 +25,17 @@ from engine.priors.training.data import (
     phantom_pool,
     read_sources,
 )
-from engine.priors.training.export import Origin, data_sha256, export
 from engine.priors.training.loop import Trainer
-from engine.priors.training.objective import Denoising, Objective
-from engine.priors.training.report import ProgressLine
+from engine.priors.training.objective import (
+    Correction,
+    CorrectionValidation,
+    Denoising,
+    Objective,
+    Validation,
+)
+from engine.priors.training.report import Origin, ProgressLine, data_sha256, export
 from engine.priors.training.settings import RunSettings, TrainingSettings
-from engine.priors.training.validation import Validation
-from engine.spec.errors import DualscopeError, RequestError, option_name
+from engine.spec.errors import RequestError, option_name
 
 DONE, CANCELLED = 0, 130
 
@@ -215,17 +218,3 @@ class _StopRequest:
         if self.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.asked = True
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="dualscope prior train", description=__doc__)
-    add_options(parser)
-    try:
-        return run(parser.parse_args())
-    except DualscopeError as error:
-        print(f"dualscope: {error}", file=sys.stderr)
-        return 2 if isinstance(error, RequestError) else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

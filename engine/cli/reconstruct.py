@@ -28,9 +28,8 @@ from engine.data.dataset import Dataset
 from engine.data.sidecar import sidecar_of
 from engine.export import Result, check_outputs, write_outputs
 from engine.export.outputs import OUTPUT_UNITS, parse_window
-from engine.files.atomic import check_writable
+from engine.files.atomic import check_writable, in_use
 from engine.files.checkpoint import Checkpoint
-from engine.files.file_lock import in_use
 from engine.files.folders import state_folder
 from engine.files.path_safety import check_apart
 from engine.runs.prepare import Prepared, check_job, make_run, open_dataset, prepare, resume_run
@@ -38,11 +37,10 @@ from engine.runs.run import Run
 from engine.runs.verdicts import CLASSICAL, doubts_prior
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError, marked
+from engine.spec.errors import DualscopeError, RequestError, marked, shown
 from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.job import Job
 from engine.spec.numbers import regions_in_words
-from engine.spec.text import shown
 
 FILE_OPTIONS = tuple(name for name in PATH_OPTIONS if name != "allow_links")  # that is a folder
 EXIT_CODES = {"done": 0, "finished early": 0, "failed": 1, "cancelled": 130}

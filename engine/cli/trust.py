@@ -22,8 +22,7 @@ from engine.runs.run import image_sha256
 from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
 from engine.workflows.trust import study, words
-from engine.workflows.trust.assess import Assessment, assess
-from engine.workflows.trust.report import claim_folder, write_assessment
+from engine.workflows.trust.assess import Assessment, assess, claim_folder, write_assessment
 from engine.workflows.trust.study import study_figure
 
 SEEDS, STUDY_SEEDS = 8, 4

@@ -16,10 +16,14 @@ from engine.data.source import parse_slices
 from engine.physics.device import choose_device
 from engine.solvers.catalogue import find_solver
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, shown
 from engine.spec.job import Job
-from engine.spec.text import shown
-from engine.workflows.cluster.compute_targets import UNENCRYPTED, ClusterAddress, LocalWorkers
+from engine.workflows.cluster.compute_targets import (
+    CHECK_EVERY,
+    UNENCRYPTED,
+    ClusterAddress,
+    LocalWorkers,
+)
 from engine.workflows.volume.assemble import Volume, export
 from engine.workflows.volume.batches import SliceContext, fits
 from engine.workflows.volume.compute import Step
@@ -200,7 +204,14 @@ def add_cluster_options(parser: argparse.ArgumentParser) -> None:
     who.add_argument(
         "--allow-unencrypted",
         action="store_true",
-        help="Use a tcp:// address on another machine without asking.",
+        help="Use a tcp:// address on another machine: whoever is on the way can read and "
+        "change the data and run code on the workers.",
+    )
+    who.add_argument(
+        "--check-every",
+        metavar="N",
+        help="Compute one slice in N, taken at random, here, too, and drop a worker whose bits "
+        f"differ; 0 for none. Default: {CHECK_EVERY}.",
     )
     who.add_argument(
         "--dashboard", action="store_true", help="Dask's dashboard for --workers (needs bokeh)."
@@ -218,24 +229,20 @@ def where_from(options: argparse.Namespace) -> LocalWorkers | ClusterAddress | N
                 raise RequestError(f"--{name.replace('_', '-')} is for --cluster.")
     if options.dashboard and workers is None:
         raise RequestError("--dashboard is for --workers: a cluster has its own.")
+    every = number("--check-every", options.check_every, int)
+    if every is not None and workers is None and options.cluster is None:
+        raise RequestError("--check-every is for --workers and --cluster.")
+    every = CHECK_EVERY if every is None else every
     if workers is not None:
-        return LocalWorkers(workers, options.dashboard)
+        return LocalWorkers(workers, options.dashboard, check_every=every)
     if options.cluster is None:
         return None
     files = (getattr(options, name) for name in TLS)
-    place = ClusterAddress(options.cluster, *(Path(file) if file else None for file in files))
+    paths = (Path(file) if file else None for file in files)
+    place = ClusterAddress(options.cluster, *paths, check_every=every)
     if place.exposed and not options.allow_unencrypted:
-        _confirm(place)
-    place.check_reachable()
-    return place
-
-
-def _confirm(place: ClusterAddress) -> None:
-    """Ask a person; where there is none, the answer is no."""
-    if not sys.stdin.isatty():
         raise RequestError(
             f"{place.address}: {UNENCRYPTED}. Use a tls:// address, or --allow-unencrypted."
         )
-    print(f"{place.address}: {UNENCRYPTED}. Go on? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise RequestError("Nothing was sent. Use a tls:// address.")
+    place.check_reachable()
+    return place

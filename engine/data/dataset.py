@@ -19,12 +19,12 @@ import torch
 from torch import Tensor
 
 from engine.files.budget import check_whole
+from engine.files.path_safety import reading
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
-from engine.spec.errors import RequestError, Sentence, marked
+from engine.spec.errors import RequestError, Sentence, marked, quoting, shown
 from engine.spec.input_options import InputOptions
-from engine.spec.text import shown
 
 if TYPE_CHECKING:
     import pydicom
@@ -62,7 +62,7 @@ class Check:
 
     def __post_init__(self) -> None:
         for name in ("name", "sentence", "fix"):
-            object.__setattr__(self, name, Sentence(shown(marked(getattr(self, name)))))
+            object.__setattr__(self, name, quoting(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class Dataset(ABC):
     def notices(self) -> list[str]:
         """Every sentence to read before a run: the warnings, and the checks that are not good."""
         said = [check.sentence for check in self.checks if check.verdict != "good"]
-        return list(dict.fromkeys([*map(shown, self.warnings), *said]))
+        return list(dict.fromkeys([*map(quoting, self.warnings), *said]))
 
     def refuse_blocked(self) -> None:
         """Stop a run of data that a check calls unfit for one."""
@@ -151,7 +151,7 @@ class Dataset(ABC):
                 )
 
     def warn(self, sentence: str) -> None:
-        if (said := Sentence(shown(marked(sentence)))) not in self.warnings:
+        if (said := quoting(sentence)) not in self.warnings:
             self.warnings.append(said)
 
     def settle_slices(self, slice_mm: float | None, origin: str) -> None:
@@ -288,6 +288,11 @@ class ImageDataset(Dataset):
         return problem
 
 
+def vector_of(values: np.ndarray) -> Vector:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
+
+
 def stamp_of(path: Path) -> Stamp:
     try:
         status = path.stat()
@@ -297,9 +302,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def sha256_of(path: Path) -> str:
-    try:
+    with reading(path):
         check_whole(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error

@@ -7,7 +7,6 @@ person says on the command line or in the app counts more.
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.files.budget import read_small
+from engine.files.budget import read_json
 from engine.spec.errors import RequestError, Sentence, marked
 from engine.spec.input_options import PATH_OPTIONS, InputOptions
 from engine.spec.settings import value_type
@@ -101,16 +100,7 @@ def sidecar_of(path: Path) -> Path:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    def refuse(word: str) -> Any:
-        raise ValueError(word)
-
-    try:
-        content = read_small(path, MAX_BYTES, "a sidecar")
-        values = json.loads(content, parse_constant=refuse)
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path.name} is not valid JSON.") from error
+    values = read_json(path, MAX_BYTES, "a sidecar", strict=True)
     if not isinstance(values, dict):
         raise RequestError(f"{path.name} is not a JSON object of keys and values.")
     return values

@@ -15,9 +15,8 @@ from engine.data.readers.dicom.magic import is_dicom
 from engine.data.sidecar import describe
 from engine.files.path_safety import check_regular
 from engine.spec import plugins
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, shown
 from engine.spec.input_options import InputOptions
-from engine.spec.text import shown
 
 MOST_FILES, MOST_BYTES = 4, 1 << 30  # of inputs that are looked into when they are opened
 Reader = Callable[[Path, InputOptions], Dataset]
@@ -25,7 +24,7 @@ Reader = Callable[[Path, InputOptions], Dataset]
 # suffix -> module and function; imported when first needed
 TIFF_FOLDER = "folder of .tif"
 READERS = {
-    TIFF_FOLDER: ("engine.data.readers.volumes.tiff_stack", "open_tiff_stack"),
+    TIFF_FOLDER: ("engine.data.readers.volumes.picture", "open_tiff_stack"),
     ".npy": ("engine.data.readers.arrays", "open_npy"),
     ".dcm": ("engine.data.readers.dicom.reader", "open_dicom"),
     ".dicom": ("engine.data.readers.dicom.reader", "open_dicom"),
@@ -52,9 +51,9 @@ READERS = {
     ".mrcs": ("engine.data.readers.mrc", "open_mrc"),
     ".st": ("engine.data.readers.mrc", "open_mrc"),
     ".ali": ("engine.data.readers.mrc", "open_mrc"),
-    ".raw": ("engine.data.readers.raw", "open_raw"),
-    ".bin": ("engine.data.readers.raw", "open_raw"),
-    ".f32": ("engine.data.readers.raw", "open_raw"),
+    ".raw": ("engine.data.readers.arrays", "open_raw"),
+    ".bin": ("engine.data.readers.arrays", "open_raw"),
+    ".f32": ("engine.data.readers.arrays", "open_raw"),
 }
 
 

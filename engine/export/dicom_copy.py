@@ -27,7 +27,7 @@ from pydicom.uid import (
 )
 
 import engine
-from engine.data.silence_pydicom import silence_pydicom
+from engine.data.readers.dicom.values import silence_pydicom
 from engine.files.atomic import write_atomic
 
 PATIENT = ("PatientName", "PatientID", "IssuerOfPatientID", "PatientBirthDate", "PatientSex")

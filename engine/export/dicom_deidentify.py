@@ -19,7 +19,7 @@ from pydicom.dataset import Dataset
 from pydicom.uid import UID
 
 import engine
-from engine.data.silence_pydicom import silence_pydicom
+from engine.data.readers.dicom.values import silence_pydicom
 from engine.export.dicom_copy import CT_ACQUISITION, MR_ACQUISITION, raw_values, text_of
 from engine.export.dicom_derivation import code_sequence
 

@@ -9,10 +9,11 @@ read slice by slice has a budget for each slice, so a file of any honest size ca
 from __future__ import annotations
 
 import io
+import json
 import os
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from engine.files.path_safety import check_regular
 from engine.spec.errors import RequestError
@@ -156,6 +157,24 @@ def read_small(path: Path, most: int, what: str) -> bytes:
     if len(content) > most:
         raise RequestError(f"{path.name} is too large to be {what}.")
     return content
+
+
+def read_json(path: Path, most: int, what: str, strict: bool = False) -> Any:
+    """JSON of a file that must be short; ``strict``: what cannot be written again is refused."""
+    try:
+        content = read_small(path, most, what)
+        values = json.loads(content, parse_constant=_refuse if strict else None)
+        if strict:
+            json.dumps(values, ensure_ascii=False).encode()  # half a sign is none
+    except OSError as error:
+        raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"{path.name} is not valid JSON.") from error
+    return values
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
 
 
 class PartReader(io.BufferedReader):

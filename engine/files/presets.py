@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.files.atomic import write_bytes_atomic
+from engine.files.budget import read_json
 from engine.files.folders import config_folder
-from engine.files.path_safety import check_regular
 from engine.spec.errors import DualscopeError, RequestError
 
 LARGEST = 1 << 20  # bytes of a preset file worth reading
@@ -164,15 +164,7 @@ def checked_name(name: str) -> str:
 
 def read_preset(path: Path) -> Preset:
     """A saved preset, or a sentence about why not."""
-    try:
-        check_regular(path)
-        if path.stat().st_size > LARGEST:
-            raise RequestError(f"{path.name} is too large for a preset.")
-        values = json.loads(path.read_bytes())
-    except OSError as error:
-        raise RequestError(f"Cannot read {path.name}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path.name} is not a preset (broken JSON).") from error
+    values = read_json(path, LARGEST, "a preset")
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise RequestError(f"{path.name} is not a preset of this program.")
     solver = values.get("solver")

@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.budget import read_small
+from engine.files.budget import read_json
 from engine.spec.errors import RequestError
 from engine.spec.input_options import PATH_OPTIONS
 
@@ -50,12 +50,7 @@ class RunRecord:
 
     @classmethod
     def read(cls, path: Path) -> RunRecord:
-        try:
-            body = json.loads(read_small(path, MAX_RECORD_BYTES, "a run record"))
-        except OSError as error:
-            raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"{path} is not a run record: it is not valid JSON.") from error
+        body = read_json(path, MAX_RECORD_BYTES, "a run record")
         if not isinstance(body, dict) or body.pop("format", None) != FORMAT:
             raise RequestError(f"{path} is not a run record of Dualscope.")
         if body.pop("format_version", None) != FORMAT_VERSION:

@@ -2,18 +2,68 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import logging
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from engine.metrics.lpips import lpips
 from engine.physics.operator import Operator
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
+
+log = logging.getLogger(__name__)
+
+NETWORK = "squeeze"  # the published CT evaluation's choice
+_AT_ONCE = 8  # images through the network together, to bound the memory
+
+
+def lpips_available() -> bool:
+    """Whether the package lpips and its backbone are on this machine.
+
+    The package fetches a missing backbone from the network by itself, which nobody asked for
+    here: the user's own first use of lpips does that.
+    """
+    if importlib.util.find_spec("lpips") is None:
+        return False
+    return any(Path(torch.hub.get_dir(), "checkpoints").glob("squeezenet1_1*"))
+
+
+@lru_cache(maxsize=1)
+def _network() -> Any | None:
+    try:
+        return importlib.import_module("lpips").LPIPS(net=NETWORK, verbose=False).eval()
+    except Exception as error:
+        # Without it the other metrics still count.
+        log.warning("LPIPS is left out: its network cannot be loaded (%s).", error)
+        return None
+
+
+@torch.no_grad()
+def lpips(prediction: Tensor, reference: Tensor) -> float | None:
+    """Mean LPIPS of single-channel images ``[B, 1, H, W]`` in [-1, 1], or None without it.
+
+    The package is looked for at run time and never required.
+    """
+    network = _network() if lpips_available() else None
+    if network is None:
+        return None
+    scores = [
+        network(_colour(p), _colour(r)).flatten()
+        for p, r in zip(prediction.split(_AT_ONCE), reference.split(_AT_ONCE), strict=True)
+    ]
+    return float(torch.cat(scores).mean())
+
+
+def _colour(image: Tensor) -> Tensor:
+    return image.to("cpu", torch.float32).expand(-1, 3, -1, -1)
 
 
 @dataclass(frozen=True)
@@ -46,12 +96,13 @@ class Pair:
     data_range: Tensor  # [B]
     prediction_physical: Tensor
     reference_physical: Tensor
-    kept: Tensor  # [B] of the stack that was given: slices that are not left out
+    rows: Tensor  # which slices of the stack that was given are not left out
     where: Tensor | None = None  # [B, 1, H, W]: the pixels that count; None: all
 
     def inside(self, where: Tensor) -> Pair | None:
         """The same with the pixels that count; None when no slice has any."""
-        where = where.to(self.kept.device).expand(len(self.kept), *where.shape[1:])[self.kept]
+        where = where.to(self.rows.device)
+        where = where[self.rows] if len(where) > 1 else where.expand(len(self.rows), -1, -1, -1)
         some = where.flatten(1).any(dim=1)
         if not bool(some.any()):
             return None
@@ -61,7 +112,7 @@ class Pair:
             self.data_range[some],
             self.prediction_physical[some],
             self.reference_physical[some],
-            self.kept,
+            self.rows[some],
             where[some],
         )
 
@@ -82,8 +133,13 @@ class Profile(ABC):
         reference: Tensor,
         intensity: IntensityMap | None,
         data_range: float | None,
+        rows: Tensor | None = None,
     ) -> Pair:
-        """Normalised tensors to the profile's domain."""
+        """Normalised tensors to the profile's domain.
+
+        ``rows``: the slices that are not left out, from an earlier pair with this reference;
+        finding them waits for the device.
+        """
 
     @abstractmethod
     def psnr(self, pair: Pair) -> Tensor: ...
@@ -105,12 +161,14 @@ class Profile(ABC):
         return {"lpips": lpips(*(image / peak * 2 - 1 for image in images))}
 
 
-def require_some(keep: Tensor, name: str) -> None:
-    """Refuse a reference without a single slice that says anything."""
-    if not bool(keep.any()):
+def rows_of(keep: Tensor, name: str) -> Tensor:
+    """The numbers of the slices of a reference that say anything; refuses one without any."""
+    rows = keep.nonzero()[:, 0]
+    if not len(rows):
         raise RequestError(
             f"The reference is blank, so the metric profile {name} has nothing to compare."
         )
+    return rows
 
 
 def nrmse_per_image(prediction: Tensor, reference: Tensor) -> Tensor:

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.metrics.ct import CtDcpnpdp
-from engine.metrics.mr import FastMri, MriInverseBench
 from engine.metrics.profile import Pair, Profile
+from engine.metrics.published import CtDcpnpdp, FastMri, MriInverseBench
 from engine.physics.units import IntensityMap
 from engine.spec.errors import DualscopeError, RequestError
 
@@ -106,21 +105,38 @@ def _inside(profile: Profile, pair: Pair, where: Tensor, name: str) -> dict[str,
     return {f"{key}_{name}": v for key, v in values.items() if not math.isnan(v)}
 
 
-@torch.no_grad()
+class Quick:
+    """'psnr' and 'ssim' alone, in float32 where the prediction lives, for every iteration.
+
+    What is known of the reference is found once; each call waits for the device once.
+    """
+
+    def __init__(
+        self, profile: str, reference: Tensor, intensity: IntensityMap | None = None
+    ) -> None:
+        self.intensity, self.reference = intensity, reference.detach().float()
+        self.profile, pair = _prepared(profile, self.reference, self.reference, intensity, None)
+        self.rows = pair.rows
+
+    @torch.no_grad()
+    def __call__(self, prediction: Tensor) -> dict[str, float]:
+        x, y = prediction.detach().float(), self.reference
+        _check_shapes(x, y)
+        if y.device != x.device:
+            y, self.rows = y.to(x.device), self.rows.to(x.device)
+            self.reference = y
+        pair = self.profile.prepare(x, y, self.intensity, None, self.rows)
+        found = (self.profile.psnr(pair), self.profile.ssim(pair), torch.isfinite(x).all())
+        psnr, ssim, finite = torch.stack([value.float() for value in found]).tolist()
+        if not finite:
+            raise _broken()
+        return {"psnr": psnr, "ssim": ssim}
+
+
 def quick(
-    profile: str,
-    prediction: Tensor,
-    reference: Tensor,
-    intensity: IntensityMap | None = None,
-    *,
-    data_range: float | None = None,
+    profile: str, prediction: Tensor, reference: Tensor, intensity: IntensityMap | None = None
 ) -> dict[str, float]:
-    """'psnr' and 'ssim' alone, in float32 where the prediction lives, for every iteration."""
-    prediction = prediction.detach().float()
-    chosen, pair = _prepared(
-        profile, prediction, reference.detach().to(prediction), intensity, data_range
-    )
-    return {"psnr": float(chosen.psnr(pair)), "ssim": float(chosen.ssim(pair))}
+    return Quick(profile, reference.to(prediction.device), intensity)(prediction)
 
 
 def _profile(name: str) -> Profile:
@@ -137,20 +153,28 @@ def _prepared(
     data_range: float | None,
 ) -> tuple[Profile, Pair]:
     profile = _profile(name)
+    _check_shapes(prediction, reference)
+    if not bool(torch.isfinite(reference).all()):
+        raise RequestError("The reference holds NaN or infinite values; metrics are undefined.")
+    if not bool(torch.isfinite(prediction).all()):
+        raise _broken()
+    if data_range is not None and not data_range > 0:
+        raise RequestError(f"The data range of a metric must be positive, not {data_range:g}.")
+    return profile, profile.prepare(prediction, reference, intensity, data_range)
+
+
+def _check_shapes(prediction: Tensor, reference: Tensor) -> None:
     shapes = [(*image.shape[:1], *image.shape[2:]) for image in (prediction, reference)]
     if prediction.ndim != 4 or reference.ndim != 4 or shapes[0] != shapes[1]:
         raise RequestError(
             f"The image {list(prediction.shape)} and its reference {list(reference.shape)} "
             "cannot be compared: their sizes differ."
         )
-    if not bool(torch.isfinite(reference).all()):
-        raise RequestError("The reference holds NaN or infinite values; metrics are undefined.")
-    if not bool(torch.isfinite(prediction).all()):
-        # Not the request's fault: something computed this.
-        raise DualscopeError("The image holds NaN or infinite values; metrics are undefined.")
-    if data_range is not None and not data_range > 0:
-        raise RequestError(f"The data range of a metric must be positive, not {data_range:g}.")
-    return profile, profile.prepare(prediction, reference, intensity, data_range)
+
+
+def _broken() -> DualscopeError:
+    """Not the request's fault: something computed this."""
+    return DualscopeError("The image holds NaN or infinite values; metrics are undefined.")
 
 
 # Where to compare: inside the body, and inside the scan's field of view.

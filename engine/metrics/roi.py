@@ -7,6 +7,7 @@ is the spacing between rows and between columns, as DICOM orders it.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,20 @@ def region_mask(
     return u[None, :] ** 2 + v[:, None] ** 2 <= 1
 
 
+def polygon_mask(
+    shape: tuple[int, ...], pixel_mm: tuple[float, float], points: Sequence[Point]
+) -> np.ndarray:
+    """Pixels whose centre lies inside a closed outline, by the even-odd rule."""
+    x, y = pixel_centres(shape, pixel_mm)
+    inside = np.zeros(shape[-2:], dtype=bool)
+    for (x0, y0), (x1, y1) in zip(points, [*points[1:], *points[:1]], strict=True):
+        rows = np.flatnonzero((y0 > y) != (y1 > y))
+        if rows.size:  # beyond an edge what was inside is outside, and the other way round
+            edge = x0 + (y[rows] - y0) / (y1 - y0) * (x1 - x0)
+            inside[rows] ^= x[None, :] > edge[:, None]
+    return inside
+
+
 def roi_statistics(
     image: np.ndarray,
     pixel_mm: tuple[float, float],
@@ -74,7 +89,13 @@ def roi_statistics(
     ellipse: bool = False,
 ) -> RoiStatistics | None:
     """Statistics of a region; None when no finite pixel lies in it."""
-    inside = image[region_mask(image.shape, pixel_mm, box, ellipse)]
+    return masked_statistics(image, pixel_mm, region_mask(image.shape, pixel_mm, box, ellipse))
+
+
+def masked_statistics(
+    image: np.ndarray, pixel_mm: tuple[float, float], mask: np.ndarray
+) -> RoiStatistics | None:
+    inside = image[mask]
     # float64: a float32 sum over a large region drifts by whole HU
     values = inside[np.isfinite(inside)].astype(np.float64)
     if not values.size:

@@ -9,8 +9,7 @@ from torch import Tensor
 
 LinearMap = Callable[[Tensor], Tensor]
 
-# How often the host looks whether every sample has converged: each look waits for the device.
-CHECK_EVERY = 5
+CHECK_EVERY = 5  # steps between looks whether every sample has converged
 
 
 def dot(a: Tensor, b: Tensor) -> Tensor:
@@ -20,6 +19,35 @@ def dot(a: Tensor, b: Tensor) -> Tensor:
     inner product, which is all that CG on a Hermitian system needs.
     """
     return (a * b).flatten(1).sum(1).view(-1, 1, 1, 1)
+
+
+class Lookout:
+    """Tells when no sample moves any more, without waiting for the device.
+
+    A GPU's answer is fetched while it goes on, and read at a later look: the steps too many
+    change nothing, since samples that have converged are frozen.
+    """
+
+    def __init__(self) -> None:
+        self._asked: tuple[Tensor, torch.cuda.Event] | None = None
+
+    def all_still(self, active: Tensor) -> bool:
+        if active.device.type == "cpu":
+            return not active.numpy().any()
+        if active.device.type != "cuda":
+            return active.device.type != "meta" and not bool(active.any())
+        still = False
+        if self._asked is not None:
+            answer, event = self._asked
+            if not event.query():
+                return False
+            still = not bool(answer)  # in the host's memory
+        answer = torch.empty((), dtype=torch.bool, pin_memory=True)
+        answer.copy_(active.any(), non_blocking=True)
+        event = torch.cuda.Event()
+        event.record()
+        self._asked = answer, event
+        return still
 
 
 class ConjugateGradients:
@@ -71,8 +99,9 @@ class ConjugateGradients:
 
     def run(self, iterations: int) -> Tensor:
         """At most so many steps."""
+        lookout = Lookout()
         for i in range(iterations):
-            if i % CHECK_EVERY == 0 and not bool(self.active().any()):
+            if i % CHECK_EVERY == 0 and lookout.all_still(self.active()):
                 break
             self.step()
         return self.x

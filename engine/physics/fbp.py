@@ -8,6 +8,7 @@ the back-projection looks every pixel up on the detector by linear interpolation
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ def fbp(
     filter_name: str = "ramp",
     weighting: str = "mean",
     extrapolate: bool = False,
+    sum_views: Callable[[Tensor, CTGeometry], Tensor] | None = None,
 ) -> Tensor:
     """An image from a sinogram of line integrals in mm.
 
@@ -47,6 +49,7 @@ def fbp(
         The two agree for a complete scan.
     extrapolate : the object is wider than the detector
         Beyond both ends the line integrals go on, to zero half a detector further on.
+    sum_views : what takes the place of `back_project`
 
     Returns
     -------
@@ -64,7 +67,8 @@ def fbp(
     weighted = sinogram * scale
     if extrapolate:
         weighted, geometry = _extrapolated(weighted, geometry)
-    return back_project(_filtered(weighted, filter_response(geometry, filter_name)), geometry)
+    filtered = _filtered(weighted, filter_response(geometry, filter_name))
+    return (sum_views or back_project)(filtered, geometry)
 
 
 def _extrapolated(sinogram: Tensor, geometry: CTGeometry) -> tuple[Tensor, CTGeometry]:
@@ -167,7 +171,11 @@ def back_project(filtered: Tensor, geometry: CTGeometry) -> Tensor:
             value = value * near.square()[:, None]
         image = image + value.sum(0)
         seen += on_detector.sum(0)
-    missed = seen < geometry.views
-    if bool(missed.any()):
-        image = image * torch.where(seen > 0, geometry.views / seen.clamp(min=1.0), 0.0)
-    return image[:, None]
+    return by_views_that_see(image, seen, geometry.views)[:, None]
+
+
+def by_views_that_see(image: Tensor, seen: Tensor, views: int) -> Tensor:
+    """A pixel which some views miss is the mean over the views that see it."""
+    if bool((seen < views).any()):
+        return image * torch.where(seen > 0, views / seen.clamp(min=1.0), 0.0)
+    return image

@@ -80,10 +80,6 @@ class MatrixCache:
             self._keep(key, matrix)
             return matrix
 
-    def clear_memory(self) -> None:
-        with self._lock:
-            self._kept.clear()
-
     @property
     def memory_used_bytes(self) -> int:
         return sum(matrix.nbytes for matrix in self._kept.values())

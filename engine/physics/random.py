@@ -31,7 +31,3 @@ def normal_like(x: Tensor, generator: Generators) -> Tensor:
         return torch.randn(x.shape, generator=generator, **options)  # type: ignore[call-overload]
     draws = [torch.randn(x.shape[1:], generator=g, **options) for g in generator]  # type: ignore[call-overload]
     return torch.stack(draws)
-
-
-def as_list(generator: Generators) -> list[torch.Generator]:
-    return [generator] if isinstance(generator, torch.Generator) else list(generator)

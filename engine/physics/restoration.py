@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from engine.physics.blur import Blur, gaussian_kernel, motion_kernel
+from engine.physics.blur import Blur, SuperResolution, gaussian_kernel, motion_kernel
 from engine.physics.noise import gaussian
 from engine.physics.operator import Operator
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices, mr_scale, per_slice
-from engine.physics.super_resolution import SuperResolution
 from engine.physics.units import IntensityMap
 from engine.spec.acquisition import RestorationAcquisition
 from engine.spec.errors import RequestError

@@ -11,7 +11,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.physics.aperture import ApertureCT
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import centred_fft2, ifft2c, to_channels, to_complex
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
@@ -22,6 +21,7 @@ from engine.physics.plugins import make_ct_operator
 from engine.physics.problem import Problem
 from engine.physics.projection import project
 from engine.physics.random import MEASUREMENT, make_generator
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import (
     IntensityMap,
     hu_to_mu,

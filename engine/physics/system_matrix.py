@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+import psutil
 from numpy.typing import DTypeLike, NDArray
 
 from engine.physics.geometry import CTGeometry
@@ -230,15 +231,5 @@ def check_budget(geometry: CTGeometry, dtype: DTypeLike, budget_bytes: int | Non
 
 
 def available_memory_bytes() -> int:
-    """Memory that could be had without swapping; where nobody tells, twice the budget."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    try:
-        return int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
-    except (AttributeError, OSError, ValueError):
-        return 2 * DEFAULT_BUDGET_BYTES
+    """Memory that could be had without swapping."""
+    return int(psutil.virtual_memory().available)

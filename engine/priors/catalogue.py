@@ -6,10 +6,9 @@ from pathlib import Path
 
 from engine.files.folders import RESOURCES
 from engine.physics.units import IntensityMap
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior, TVPrior
 from engine.priors.prior import Prior
 from engine.priors.trained_scan import trained_scan
-from engine.priors.tv import TVPrior
 from engine.spec import plugins
 from engine.spec.errors import RequestError
 

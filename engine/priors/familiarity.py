@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from engine.files.atomic import write_bytes_atomic
+from engine.files.budget import read_json
 from engine.physics.random import make_generator
 from engine.priors.prior import Prior
 from engine.spec.errors import RequestError
@@ -237,11 +238,9 @@ def read_beside(prior: Path, sha256: str) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise RequestError("it is too large")
-        body = json.loads(path.read_bytes())
+        body = read_json(path, LARGEST_BYTES, "what a prior knows")
         if not isinstance(body, dict) or body.get("prior_sha256") != sha256:
             return None
         return Familiarity.from_dict(body).to_dict()
-    except (OSError, ValueError, RecursionError, RequestError):
+    except (ValueError, RequestError):
         return None  # a prior is as good without it

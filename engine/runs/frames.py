@@ -82,12 +82,7 @@ def frame_of(problem: Problem, iteration: Iteration, wanted: set[str], sample: i
 
 
 def norms_of(iteration: Iteration, sample: int) -> dict[str, float]:
-    return {
-        "residual_x": float(iteration.residual_x[sample]),
-        "residual_z": float(iteration.residual_z[sample]),
-        "gap": float(iteration.gap[sample]),
-        "dual": float(iteration.dual[sample]),
-    }
+    return {name: values[sample] for name, values in iteration.norms.items()}
 
 
 def scalars_of(iteration: Iteration, sample: int = 0) -> dict[str, float]:
@@ -115,7 +110,7 @@ def pictures_in(intensity: IntensityMap, modality: str, image: Tensor) -> np.nda
 def plane_unit(problem: Problem, name: str) -> str:
     if name == "residual":
         return "line integral" if problem.modality == "CT" else "log10 magnitude"
-    return "HU" if problem.modality == "CT" else "a.u."
+    return "HU" if problem.modality == "CT" else "signal"
 
 
 def _plane(problem: Problem, iteration: Iteration, name: str, here: slice) -> np.ndarray | None:

@@ -20,11 +20,10 @@ from engine.files.path_safety import fault_of_place, is_network
 from engine.files.record import REMOVED, RunRecord
 from engine.physics.device import choose_device
 from engine.physics.problem import Problem
-from engine.priors.air import with_air
+from engine.priors.adapted import with_air, with_support
 from engine.priors.catalogue import bundled, load_prior
 from engine.priors.network_prior import check_precision, in_precision
 from engine.priors.prior import Prior
-from engine.priors.support import with_support
 from engine.priors.trained_scan import unfamiliar
 from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
@@ -60,9 +59,12 @@ def as_it_meant(job: Job, record: RunRecord) -> Job:
     real = measured or job.acquisition.get("fine_grid", 1) != 1
     if real and record.operator.get("kind") == "ct" and "aperture" not in record.operator:
         scan["aperture"] = False  # its rays were lines
-    return dataclasses.replace(
-        job, prior=prior, settings=settings, acquisition=scan | job.acquisition
-    )
+    acquisition = scan | job.acquisition
+    # so had it the projector of its day, and another one rounds differently
+    backend = record.operator.get("backend")
+    if backend in ("native", "matrix-free") and acquisition.get("backend", "auto") == "auto":
+        acquisition |= {"backend": backend}
+    return dataclasses.replace(job, prior=prior, settings=settings, acquisition=acquisition)
 
 
 @dataclass

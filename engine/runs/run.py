@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.files.atomic import remove_partials
+from engine.files.atomic import in_use, remove_partials
 from engine.files.checkpoint import Checkpoint
-from engine.files.file_lock import in_use
 from engine.files.record import RunRecord
-from engine.metrics.profiles import default_profile, evaluate, quick
+from engine.metrics.profiles import Quick, default_profile, evaluate
 from engine.physics.problem import Problem
 from engine.physics.random import SOLVER, make_generator
 from engine.priors.prior import Prior
@@ -38,7 +37,8 @@ class Run:
     """One solver on one problem, with its record and checkpoint.
 
     Iterate over it to make it happen. ``image`` is always the last good image; ``status``
-    becomes 'done', 'finished early', 'cancelled' or 'failed'.
+    becomes 'done', 'finished early', 'cancelled', 'interrupted' (it is to go on another time) or
+    'failed'.
 
     Parameters
     ----------
@@ -74,6 +74,7 @@ class Run:
         self._random: list[Tensor] = []  # the generators' states after the last iteration
         self._resume: Resume | None = None
         self._saved_at = -float("inf")
+        self._quick: Quick | None = None
 
     def resume_from(self, checkpoint: Checkpoint) -> None:
         """Continue after the checkpoint's iteration."""
@@ -133,7 +134,13 @@ class Run:
                 return
             self._take(iteration, started)
             yield iteration
-        self._end("cancelled" if self.control.cancelled else "finished early", "", started)
+        self._end(self._stopped(), "", started)
+
+    def _stopped(self) -> str:
+        """How a run ended that was asked to."""
+        if self.control.leaving:
+            return "interrupted"
+        return "cancelled" if self.control.cancelled else "finished early"
 
     def _step(self, steps: Iterator[Iteration]) -> Iteration | None:
         """The first step of a resumed run tells whether the checkpoint's tensors fit it."""
@@ -153,10 +160,10 @@ class Run:
     def _take(self, iteration: Iteration, started: float) -> None:
         problem = self.problem
         if problem.reference is not None:
-            profile = default_profile(problem.modality)
-            iteration.metrics = quick(
-                profile, iteration.image, problem.reference, problem.intensity
-            )
+            if self._quick is None:
+                profile = default_profile(problem.modality)
+                self._quick = Quick(profile, problem.reference, problem.intensity)
+            iteration.metrics = self._quick(iteration.image)
         self.last, self.image = iteration, iteration.image
         # now, for a step that fails has drawn some numbers already
         self._random = [generator.get_state() for generator in self.generators]
@@ -214,18 +221,13 @@ def image_sha256(image: Tensor) -> str:
 
 def history_entry(iteration: Iteration) -> dict[str, Any]:
     """One line of the record's history; lists when there are several slices."""
-
-    def plain(values: Tensor) -> Any:
-        numbers = values.tolist()
-        return numbers[0] if len(numbers) == 1 else numbers
-
+    norms = {
+        name: values[0] if len(values) == 1 else values for name, values in iteration.norms.items()
+    }
     return {
         "k": iteration.k,
         "sigma": iteration.sigma,
-        "residual_x": plain(iteration.residual_x),
-        "residual_z": plain(iteration.residual_z),
-        "gap": plain(iteration.gap),
-        "dual": plain(iteration.dual),
+        **norms,
         "nfe": iteration.nfe,
         "seconds": iteration.seconds,
         **iteration.metrics,

@@ -22,9 +22,31 @@ from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch, norms
 from engine.solvers.discrepancy import noise_norm, weighted_norm
 from engine.solvers.iteration import Iteration
-from engine.solvers.sirt import SirtStep
 from engine.solvers.solver import Resume, Solver
 from engine.spec.settings import Settings, setting
+
+
+class SirtStep:
+    """x -> x + C A^T R (y - A x) with R = W / (A 1) and C = 1 / (A^T W 1).
+
+    It needs rays with positive lengths, as CT has them.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        operator, y = problem.operator, problem.measurement
+        weights = torch.ones_like(y) if problem.weights is None else problem.weights
+        row_sums = operator.forward(y.new_ones((len(y), *operator.image_shape)))
+        column_sums = operator.adjoint(weights)
+        self.problem = problem
+        # A ray or pixel that meets nothing must not be divided by.
+        self.row_scale = torch.where(row_sums > 0, weights / row_sums, torch.zeros_like(y))
+        self.column_scale = torch.where(
+            column_sums > 0, 1 / column_sums, torch.zeros_like(column_sums)
+        )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        residual = self.row_scale * self.problem.residual(x)
+        return x - self.column_scale * self.problem.operator.adjoint(residual)
 
 
 def report(
@@ -225,14 +247,12 @@ class NoiseStop:
         if resume is not None:
             self.done = resume.state.get("done", self.done)
         self.residual = problem.residual(x)
-
-    @property
-    def ended(self) -> bool:
-        return bool(self.done.all())
+        self.by_noise = bool((self.limit > 0).any())
+        self.ended = bool(self.done.all())
 
     def __call__(self, before: Tensor, after: Tensor) -> Tensor:
         """The image to go on with, from those before and after a step."""
-        if not bool((self.limit > 0).any()):
+        if not self.by_noise:
             return after
         weights, there = self.problem.weights, self.problem.residual(after)
         turn = there - self.residual
@@ -243,6 +263,7 @@ class NoiseStop:
         share = (-b - (b * b - a * c).clamp_min(0).sqrt()) / a.clamp_min(1e-30)
         share = torch.where(reached, share.clamp(0, 1), torch.where(self.done, 0.0, 1.0))
         self.done = self.done | reached
+        self.ended = bool(self.done.all())
         self.residual = torch.where(share == 1, there, self.residual + share * turn)
         return torch.where(share == 1, after, before + share * (after - before))
 
@@ -252,7 +273,7 @@ class NoiseStop:
         if self.ended:
             total = k
         iteration = report(self.problem, k, total, x, {**state, "done": self.done}, seconds)
-        if bool((self.limit > 0).any()):
+        if self.by_noise:
             iteration.note = (
                 f"Stopped after {k} iterations, where the residual is that of the noise."
                 if self.ended

@@ -19,8 +19,7 @@ from engine.physics.random import Generators, normal_like
 from engine.priors.prior import Prior
 from engine.solvers.diagnostics import Guard, Stopwatch, sampling_iteration
 from engine.solvers.iteration import Iteration
-from engine.solvers.schedule import karras_sigmas
-from engine.solvers.solver import Resume, ScheduleSettings, Solver
+from engine.solvers.solver import Resume, ScheduleSettings, Solver, karras_sigmas
 from engine.spec.errors import RequestError
 from engine.spec.settings import only_if_given, setting
 

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from engine.physics.problem import Problem
 from engine.physics.random import Generators, normal_like
+from engine.solvers.classical import SirtStep
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.ddim import DdimSettings, DdimSolver
 from engine.solvers.homogenize import HomogenizeSettings, homogenize
-from engine.solvers.sirt import SirtStep
 from engine.spec.settings import setting
 
 CG_TOLERANCE = 1e-6  # conjugate gradients stand for an exact inverse here

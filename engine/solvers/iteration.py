@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
+import torch
 from torch import Tensor
+
+NORMS = ("residual_x", "residual_z", "gap", "dual")
 
 
 @dataclass
@@ -35,3 +39,9 @@ class Iteration:
     nfe: int = 0  # denoiser calls so far
     metrics: dict[str, float] = field(default_factory=dict)
     note: str = ""  # a sentence on whether the method has converged, if it can tell
+
+    @cached_property
+    def norms(self) -> dict[str, list[float]]:
+        """The four norms of every sample, brought from the device together."""
+        values = torch.stack([getattr(self, name).flatten() for name in NORMS]).tolist()
+        return dict(zip(NORMS, values, strict=True))

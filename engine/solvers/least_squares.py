@@ -12,7 +12,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.physics.cg import CHECK_EVERY, LinearMap, dot
+from engine.physics.cg import CHECK_EVERY, LinearMap, Lookout, dot
 
 
 def damped_least_squares(
@@ -36,9 +36,10 @@ def damped_least_squares(
     gradient = adjoint(weigh(missing)) - rho * d
     p = precondition(gradient)
     rs = dot(gradient, p)
+    lookout = Lookout()
     for i in range(iterations):
         active = (dot(gradient, gradient) > limit**2) & (rs > 0)
-        if i % CHECK_EVERY == 0 and not bool(active.any()):
+        if i % CHECK_EVERY == 0 and lookout.all_still(active):
             break
         seen = forward(p)
         curvature = dot(seen, weigh(seen)) + rho * dot(p, p)

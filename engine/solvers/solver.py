@@ -13,14 +13,22 @@ from torch import Tensor
 
 from engine.physics.problem import Problem
 from engine.physics.random import Generators, normal_like
+from engine.priors.adapted import augmented
 from engine.priors.prior import Prior
-from engine.priors.tiling import augmented
 from engine.solvers.data_step import DataStepSettings
 from engine.solvers.discrepancy import pixel_noise
 from engine.solvers.iteration import Iteration
-from engine.solvers.schedule import karras_sigmas
 from engine.spec.errors import RequestError
 from engine.spec.settings import Settings, setting
+
+
+def karras_sigmas(steps: int, sigma_max: float, sigma_min: float, rho: float = 7.0) -> list[float]:
+    """``steps`` levels, first sigma_max, last sigma_min; dense where the noise is low."""
+    if steps == 1:
+        return [float(sigma_max)]
+    high, low = sigma_max ** (1 / rho), sigma_min ** (1 / rho)
+    return [(high + i / (steps - 1) * (low - high)) ** rho for i in range(steps)]
+
 
 LAST_LEVEL = 0.002
 WORTH = 1 / 3  # of a pixel's noise

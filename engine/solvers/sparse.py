@@ -26,7 +26,7 @@ from torch import Tensor
 
 from engine.physics.cg import ConjugateGradients, dot
 from engine.physics.problem import Problem
-from engine.priors.tv import divergence, gradient
+from engine.priors.analytic import divergence, gradient
 from engine.solvers.classical import Classical, IterationSettings, report
 from engine.solvers.constraint import Constraint, constraint_of
 from engine.solvers.diagnostics import Guard, Stopwatch
@@ -127,6 +127,7 @@ class SparseFit:
     ) -> None:
         self.problem, self.sparsifier, self.constraint = problem, sparsifier, constraint
         self.limit, self.penalty = limit, max(penalty, 1e-30)
+        self.by_noise = bool((limit > 0).any())
         self.weights: Tensor | float = 1.0 if problem.weights is None else problem.weights
         operator = problem.operator
         probe = torch.randn((1, *x.shape[1:]), generator=torch.Generator().manual_seed(0)).to(x)
@@ -293,8 +294,9 @@ def sparsest(
     constraint = constraint_of(problem, settings.positivity, settings.field_of_view)
     fit, guard = SparseFit(problem, sparsifier, x, limit, penalty, constraint), Guard(x)
     state = dict(resume.state) if resume else fit.start(x)
+    ended = resume is not None and bool(state["done"].all())
     for k in range(resume.k if resume else 0, settings.iterations):
-        if bool(state["done"].all()):
+        if ended:
             return
         clock = Stopwatch(x.device)
         with clock("data"):
@@ -308,17 +310,16 @@ def sparsest(
 
 
 def _note(fit: SparseFit, state: dict[str, Tensor], k: int, ended: bool) -> str:
-    by_noise = bool((fit.limit > 0).any())
     if ended:
-        how = ", where the residual is that of the noise" if by_noise else ""
+        how = ", where the residual is that of the noise" if fit.by_noise else ""
         return f"Converged after {k} iterations{how}."
     words = [f"Not converged after {k} iterations"]
-    left = float(state["left"].max())
+    worst = fit.reduced(fit.image(state)) if fit.by_noise else torch.ones_like(state["left"])
+    left, misfit = torch.stack([state["left"].max(), worst.max()]).tolist()
     if left < 1:
         words.append(f"the image may still change by {max(left, 1e-3):.1%}")
-    worst = float(fit.reduced(fit.image(state)).max()) if by_noise else 1.0
-    if worst > 1 + FIT:
-        words.append(f"the squared residual is {worst:.2f} times that of the noise")
+    if misfit > 1 + FIT:
+        words.append(f"the squared residual is {misfit:.2f} times that of the noise")
     return f"{': '.join([words[0], ' and '.join(words[1:])]) if words[1:] else words[0]}."
 
 

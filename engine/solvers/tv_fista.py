@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from engine.physics.problem import Problem
-from engine.priors.tv import tv_prox
+from engine.priors.analytic import tv_prox
 from engine.solvers.classical import report
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.diagnostics import Guard, Stopwatch

@@ -92,9 +92,11 @@ class CTAcquisition(Settings):
         label="FBP filter",
     )
     backend: str = setting(
-        "native",
-        "Projector: our own, or one you installed.",
-        choices=("native", "astra", "torch-radon"),
+        "auto",
+        "Projector: our own with a stored matrix (native) or without (matrix-free), or one you "
+        "installed. 'auto' stores a matrix where it is small.",
+        choices=("auto", "native", "matrix-free", "astra", "torch-radon"),
+        before="native",
         label="Projector",
     )
     weighted: bool = setting(

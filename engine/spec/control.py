@@ -16,7 +16,7 @@ class RunControl:
         self._changed = threading.Condition()
         self._paused = self._refresh = False
         self._steps = 0
-        self.cancelled = self.finishing = False
+        self.cancelled = self.finishing = self.leaving = False
         self.before_waiting: Callable[[], None] = lambda: None
 
     def pause(self) -> None:
@@ -45,6 +45,12 @@ class RunControl:
         """Stop after the current iteration; the run counts as cancelled, whatever else was said."""
         with self._changed:
             self.cancelled = True
+            self._changed.notify_all()
+
+    def leave(self) -> None:
+        """Stop as `cancel` does, but to go on another time: the run counts as interrupted."""
+        with self._changed:
+            self.cancelled = self.leaving = True
             self._changed.notify_all()
 
     def refresh(self) -> None:

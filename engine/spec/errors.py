@@ -11,7 +11,20 @@ import re
 from collections.abc import Callable
 from typing import Final, Self
 
-from engine.spec.text import shown
+
+def shown(text: object) -> str:
+    r"""One line without anything that a terminal or a window obeys instead of showing it.
+
+    Control, escape and bidirectional characters, and bytes of no alphabet, become ``\x1b`` and
+    the like.
+    """
+    return "".join(
+        sign
+        if sign.isprintable()
+        else sign.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for sign in str(text)
+    )
+
 
 Say = Callable[[str], str]  # what somebody calls the setting of this name
 
@@ -44,6 +57,11 @@ def marked(said: str | BaseException) -> str:
     return text.marked if isinstance(text, Sentence) else str(text)
 
 
+def quoting(said: str | BaseException) -> Sentence:
+    """A sentence that may quote a file, without what a terminal would obey."""
+    return Sentence(shown(marked(said)))
+
+
 def words(said: str | BaseException, say: Say = COMMAND_LINE) -> str:
     """A sentence or an error in somebody's words."""
     return _SETTING.sub(lambda match: say(match[1]), marked(said))
@@ -62,7 +80,7 @@ class DualscopeError(Exception):
     """
 
     def __init__(self, sentence: str | BaseException = "") -> None:
-        super().__init__(Sentence(shown(marked(sentence))))
+        super().__init__(quoting(sentence))
 
 
 class RequestError(DualscopeError):

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from window_driver import HU, LONG, choose, click, held, save_phantom, sentences, unhurried, until
 
 from app.tools.experiments.panel import OPEN
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.workflows.experiments.catalogue import EXPERIMENTS
 
 METHODS = [method.label for method in EXPERIMENTS["ablation"].methods]

@@ -117,10 +117,11 @@ def test_closing_in_the_middle_of_a_run_does_not_wait_for_its_end_and_saves_it(a
     run_id = start(alone, LONG)
     until(lambda: done(alone, run_id) >= 20, what="some iterations")
     alone.close()
-    record = json.loads((window.autosave / f"{run_id}.json").read_text("utf-8"))
-    assert record["status"] == "cancelled"
+    path = window.autosave / run_id / f"{run_id}.json"
+    record = json.loads(path.read_text("utf-8"))
+    assert record["status"] == "interrupted"
     assert 20 <= len(record["history"]) < LONG
-    assert (window.autosave / f"{run_id}.checkpoint.safetensors").is_file()
+    assert path.with_name(f"{run_id}.checkpoint.safetensors").is_file()
 
 
 def test_the_heartbeat_tells_computing_from_waiting(qapp):

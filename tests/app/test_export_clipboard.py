@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtGui import QGuiApplication, QImage, QStandardItem, QStandardItemModel
 from PySide6.QtWidgets import QApplication
 
-from app.export.clipboard import copy_pane, copy_table, copy_widget, png_bytes, rgb_of, save_pane
+from app.export.controller import copy_pane, copy_table, copy_widget, png_bytes, rgb_of, save_pane
 from app.images import overlay
 from engine.data.dataset import Placement
 from engine.export.outputs import window_to_bytes

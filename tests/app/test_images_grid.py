@@ -7,7 +7,8 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.images.grid import PaneGrid, best_columns
+from app.images.grid import PaneGrid
+from app.images.pages import best_columns
 
 
 def same_place(grid):

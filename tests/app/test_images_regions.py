@@ -33,9 +33,11 @@ def test_a_region_drawn_once_is_measured_in_every_pane(grid, qtbot, tool):
         assert found.statistics.maximum == inside.max()
         assert found.statistics.area_mm2 == pytest.approx(inside.size * 0.64)
         assert f"mean {inside.mean():.1f} HU" in pane.overlay.text.bottom_right
-        shape = pane.view._rectangle if tool is Tool.RECTANGLE else pane.view._ellipse
+        (shape,) = pane.view.drawn.items.values()
         assert shape.isVisible()
-        assert shape.rect().getCoords() == pytest.approx(box)
+        handle = 3 / view.pixels_per_mm()
+        expected = np.array(box) + np.array([-1, -1, 1, 1]) * handle
+        assert shape.path().boundingRect().getCoords() == pytest.approx(expected)
 
 
 def test_a_region_can_be_moved_and_resized_and_removed(grid):
@@ -53,7 +55,7 @@ def test_a_region_can_be_moved_and_resized_and_removed(grid):
     np.testing.assert_allclose(resized[2:] - moved[2:], np.array([10, 20]) / scale)
     QTest.keyClick(pane, Qt.Key.Key_Delete)
     assert grid.link.measurements.region is None
-    assert not pane.view._rectangle.isVisible()
+    assert not pane.view.drawn.items
     assert not any("mean" in line for line in pane.overlay.text.bottom_right)
 
 
@@ -75,7 +77,7 @@ def test_a_line_is_one_plot_of_all_panes(grid, qtbot):
     plot = ProfilePlot()
     qtbot.addWidget(plot)
     grid.inspector.profiles_changed.connect(plot.set_profiles)
-    grid.link.set_tool(Tool.LINE)
+    grid.link.set_tool(Tool.RULER)
     stroke(grid.pane("reference"), (60, 100), (200, 130))
     line = grid.link.measurements.line
     assert list(plot.curves) == ["REFERENCE", "FBP", "DIFFPIR", "DC-PNPDP"]
@@ -90,7 +92,7 @@ def test_a_line_is_one_plot_of_all_panes(grid, qtbot):
     assert grid.link.measurements.line.start == pytest.approx(line.start)
     assert len(plot.getPlotItem().items) == items
     grid.remove("fbp")
-    grid.link.measurements.set_line(None)
+    grid.link.measurements.clear()
     assert not plot.curves
     assert not plot.getPlotItem().listDataItems()
 

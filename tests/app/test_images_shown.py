@@ -66,7 +66,7 @@ def test_the_readout_of_mr_is_relative(pane):
     image = np.linspace(0, 1, 4800, dtype=np.float32).reshape(60, 80)
     pane.set_image(image, modality="MR")
     pane.link.set_cursor((0.5, 0.5))
-    assert pane.readout() == f"rel. {image[30, 40]:.4g} @ (40, 30)"
+    assert pane.readout() == f"signal {image[30, 40]:.4g} @ (40, 30)"
 
 
 def test_outside_the_image_and_after_leaving_there_is_no_readout(pane):

@@ -208,6 +208,7 @@ class Monkey:
 
     def toggle_view(self):
         names = ["left", "right", "plots", "mask", "bars", "invert", "fit", "rotate", "flip"]
+        names += ["layout reading", "layout compare", "layout research", "next images"]
         self.window.menus.actions[self.random.choice(names)].trigger()
 
     def dialog(self):

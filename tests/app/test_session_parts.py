@@ -202,7 +202,7 @@ def test_another_slice_shows_its_own_image_or_says_that_there_is_none(panes):
     assert pane.image[0, 0] == 8.0
     panes.grid.link.set_slice(4)
     assert pane.image is None
-    assert "slice 5" in pane.overlay.text.middle
+    assert "Slice 5" in pane.overlay.text.middle
 
 
 def test_only_the_preview_of_the_slice_in_sight_is_shown(panes):

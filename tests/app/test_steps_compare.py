@@ -199,7 +199,7 @@ def test_a_region_drawn_with_the_mouse_is_measured_in_every_pane(runs):
 
 def test_a_line_gives_the_profiles_of_all_images_in_one_plot(runs):
     window = runs.window
-    click(window.center.bar.tools[Tool.LINE])
+    click(window.center.bar.tools[Tool.RULER])
     stroke(panes(runs)[1], (60, 120), (180, 130))
     assert window.right.profile.isVisible()
     assert list(window.right.profile.curves) == [pane.name for pane in panes(runs)]

@@ -76,7 +76,12 @@ def test_the_current_run_is_exported_and_reads_back_as_it_was(runs):
     assert sorted(volume.ravel()) == pytest.approx(sorted(image.ravel()), abs=1e-3)
     low, high = window.grid.link.window.levels
     grey = np.clip((image - low) / (high - low), 0, 1) * 255
-    assert np.abs(np.asarray(Image.open(folder / "out.png").convert("L")) - grey).max() <= 1
+    picture = np.asarray(Image.open(folder / "out.png").convert("L")).astype(float)
+    zoom = picture.shape[0] // grey.shape[0]  # enlarged until its marks can be read
+    off = np.abs(picture - grey.repeat(zoom, 0).repeat(zoom, 1))
+    rows, columns = picture.shape
+    assert off[rows // 4 : rows // 2, columns // 4 : -columns // 4].max() <= 1
+    assert np.mean(off <= 1) > 0.8  # the rest is covered by marks
 
 
 def test_the_report_of_both_is_one_page(runs):

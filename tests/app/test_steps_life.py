@@ -1,25 +1,21 @@
 """The real window from its start to its end: settings, help, closing, crashes."""
 
 import argparse
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QApplication, QWidget
-from window_driver import HU, LONG, PATIENCE_S, activate, click, press, save_phantom, until
+from window_driver import HU, LONG, PATIENCE_S, click, press, save_phantom, until
 
 from app.main import main
 from app.shell.about import AboutDialog
 from app.shell.help_window import pages
 from app.theme import Theme
-from app.workspace.autosave import unfinished
-from app.workspace.controller import UnfinishedDialog
 from engine.files.folders import state_folder
 from engine.files.record import RunRecord
 from engine.spec.errors import RequestError
@@ -183,64 +179,11 @@ def test_the_log_and_about_open(benches):
 def test_closing_during_a_run_does_not_wait_for_its_end_and_saves_it(benches, folders):
     bench = benches()
     entry = start_long_run(bench, folders)
-    path = bench.session.path / f"{entry.run_id}.json"
+    path = bench.window.context.library.record(entry.run_id)
     bench.close()
     record = RunRecord.read(path)
-    assert record.status == "cancelled"
+    assert record.status == "interrupted"
     assert 3 < len(record.history) < LONG
-    assert unfinished(state_folder() / "runs") == []
-
-
-def test_a_run_of_a_dead_session_is_offered_and_goes_on_to_the_same_image(benches, folders):
-    data = save_phantom(folders)
-    whole = benches()
-    whole.open(data, HU)
-    expected = whole.run(prior="gaussian", nfe=12)
-    job, root = expected.job, state_folder() / "runs"
-    whole.close()
-    kept = leave_a_crashed_run(root / "20200101-000000-dead00", job, after=5)
-
-    bench = benches()
-    window = bench.window
-    window.workspaces.offer_unfinished(root)
-    until(lambda: window.findChildren(UnfinishedDialog), what="the offer")
-    (dialog,) = window.findChildren(UnfinishedDialog)
-    assert dialog.list.count() == 1
-    assert f"{kept} of 12" in dialog.list.item(0).text()
-    click(dialog.resume)
-    activate(window)
-    until(lambda: bench.runs(), what="the run")
-    bench.wait_idle()
-    bench.wait_opened()
-    (entry,) = bench.runs()
-    assert entry.status == "done"
-    assert entry.history.column("k").tolist() == list(range(1, 13))
-    np.testing.assert_array_equal(entry.images, expected.images)
-    np.testing.assert_array_equal(bench.pane(entry.run_id).image, expected.images[0])
-    assert unfinished(root) == []
-
-
-def leave_a_crashed_run(folder, job, after):
-    """What a process that is killed leaves: record and checkpoint, status 'running'.
-
-    Returns how many iterations the record tells of.
-    """
-    from engine.runs.prepare import make_run, prepare
-    from engine.spec.job import Job
-
-    folder.mkdir(parents=True)
-    run = make_run(prepare(Job.from_dict(job)), folder / "run.json")
-    steps = iter(run)
-    for _ in range(after):
-        next(steps)
-    record, checkpoint = (folder / name for name in ("run.json", "run.checkpoint.safetensors"))
-    kept = record.read_bytes(), checkpoint.read_bytes()
-    steps.close()
-    for path, content in zip((record, checkpoint), kept, strict=True):
-        path.write_bytes(content)
-    body = json.loads(kept[0])
-    assert body["status"] == "running"
-    return len(body["history"])
 
 
 # -- starting from a command line -----------------------------------------------------------
@@ -289,5 +232,6 @@ def test_a_terminated_workstation_ends_well(folders):
     finally:
         process.kill()
     assert process.returncode == 0, errors
-    assert not any(sessions.iterdir()), "a session without runs leaves no folder"
+    left = [path.name for path in sessions.iterdir()]
+    assert left == ["library.sqlite"], "the library was closed and holds nothing"
     assert b"Traceback" not in errors

@@ -11,6 +11,7 @@ from window_driver import (
     HU,
     LONG,
     click,
+    held,
     press,
     save_phantom,
     sentences,
@@ -20,6 +21,7 @@ from window_driver import (
 )
 
 from app.session.panes import PLANES
+from engine.priors.analytic import TVPrior
 
 CTRL = Qt.KeyboardModifier.ControlModifier
 
@@ -208,3 +210,26 @@ def test_touching_the_images_during_a_run_disturbs_nothing(going):
         QApplication.processEvents()
     assert window.runs.state == "running"
     assert not sentences(window)
+
+
+def test_a_preview_stands_until_the_run_is_better_and_is_kept_nowhere(bench):
+    window, shown = bench.window, []
+    bench.open("demo:ct")
+    window.runs.preview.connect(lambda run_id, preview: shown.append(preview.factor))
+    bench.fill(method="dc-pnpdp", prior="tv", nfe=40, cg_iterations=2)
+    with held(TVPrior, lambda: bool(shown)):
+        click(window.left.solver.run)
+        until(lambda: shown, what="the preview")
+        entry = bench.runs()[-1]
+        pane = bench.pane(entry.run_id)
+        assert pane.name == f"{entry.name}, preview at 1/2 of its size"
+        assert pane.annotations.run_lines[0] == "PREVIEW"
+        assert pane.image.shape == bench.pane("reference").image.shape
+        assert (entry.images, entry.nfe, entry.metrics) == (None, None, {})
+        assert "dB" not in pane.caption.numbers
+    bench.wait_idle()
+    pane = bench.pane(entry.run_id)
+    assert pane.name == entry.name
+    assert "PREVIEW" not in pane.annotations.run_lines
+    assert entry.nfe == 40
+    np.testing.assert_array_equal(pane.image, entry.images[0])

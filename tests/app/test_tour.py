@@ -10,12 +10,11 @@ from PySide6.QtGui import QImage
 from window_driver import HU, choose, save_phantom
 
 from app.tour import __main__ as tour
-from app.tour import ct, mri, volume
+from app.tour import ct, parts
 from app.tour import visit as experiments
-from app.tour.camera import Camera
 from app.tour.fixture import Stage
 from app.tour.user_input import TourError, wait
-from app.tour.visit import Step, Visit, walk
+from app.tour.visit import Camera, Step, Visit, walk
 
 SIZE = QSize(1280, 720)
 FEWEST_COLOURS = 200  # text, buttons and a grey image: a blank window has a handful
@@ -110,7 +109,7 @@ def test_by_default_there_are_two_themes_and_a_small_window():
 
 
 def test_no_two_pictures_have_one_name():
-    names = [step.name for step in (*ct.STEPS, *mri.STEPS, *experiments.STEPS, *volume.STEPS)]
+    names = [step.name for step in (*ct.STEPS, *parts.MRI, *experiments.STEPS, *parts.VOLUME)]
     assert len(set(names)) == len(names)
 
 

@@ -20,12 +20,11 @@ from window_driver import (
 )
 
 from app.tools.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES
-from app.tour import trust as tour
-from app.tour.camera import Camera
-from app.tour.visit import Visit, walk
+from app.tour import parts as tour
+from app.tour.visit import Camera, Visit, walk
 from engine.export.outputs import physical_array
 from engine.physics.fourier import fft2c
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.runs.reopen import Rebuilder
 from engine.runs.rerun import run_again
 from engine.spec.control import RunControl
@@ -240,8 +239,8 @@ def test_the_tour_shows_it(bench, run, tmp_path):
     window = bench.window
     visit = Visit(window, Camera(window, tmp_path, QSize(1280, 720)), tmp_path, tmp_path, 4)
     said = []
-    assert walk(visit, tour.STEPS, said.append), said
-    assert len(list(tmp_path.glob("*.png"))) == len(tour.STEPS)
+    assert walk(visit, tour.TRUST, said.append), said
+    assert len(list(tmp_path.glob("*.png"))) == len(tour.TRUST)
     window.trust.view.close()
     window.resize(1600, 1000)
 

@@ -158,7 +158,7 @@ def test_an_interrupted_run_comes_back_as_far_as_its_image(autosaved, tmp_path):
     checkpoint.k = 2
     checkpoint.write(Checkpoint.path_beside(path))
     (entry,) = restore_runs(path)
-    assert (entry.status, entry.message) == ("cancelled", "The run was interrupted.")
+    assert (entry.status, entry.message) == ("interrupted", "The run was interrupted.")
     assert len(entry.history) == 2
     assert not entry.running
 

@@ -12,9 +12,8 @@ from recorded_runs import PNP, record_run, save_disc
 from safetensors.torch import load_file, save_file
 
 from engine.cli import main
-from engine.files.atomic import check_writable, write_bytes_atomic
+from engine.files.atomic import check_writable, in_use, write_bytes_atomic
 from engine.files.checkpoint import Checkpoint
-from engine.files.file_lock import in_use
 from engine.files.path_safety import check_apart
 from engine.runs.prepare import resume_run
 from engine.spec.control import RunControl
@@ -139,7 +138,7 @@ def test_looking_whether_a_file_can_be_written_leaves_it_alone(tmp_path):
 HOLDER = """
     import sys, time
     from pathlib import Path
-    from engine.files.file_lock import in_use
+    from engine.files.atomic import in_use
     with in_use(Path(sys.argv[1])):
         print("held", flush=True)
         sys.stdin.read()

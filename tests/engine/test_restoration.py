@@ -16,7 +16,7 @@ from engine.physics.random import make_generator
 from engine.physics.restoration import restoration_problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 from engine.spec.acquisition import TASKS, RestorationAcquisition, acquisition_for
 from engine.spec.errors import RequestError

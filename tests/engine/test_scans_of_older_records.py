@@ -19,7 +19,7 @@ def test_a_new_record_is_repeated_as_it_was_and_an_older_one_with_lines(fine_gri
     assert isinstance(new.problem.operator, ApertureCT) == (fine_grid > 1)
     said = new.problem.operator.describe()
     again = recorded_job(RunRecord(job.to_dict(), operator=said), "the record")
-    assert again.acquisition == asked
+    assert "aperture" not in again.acquisition
     said.pop("aperture", None)
     old = prepare(recorded_job(RunRecord(job.to_dict(), operator=said), "the record"), dataset)
     assert not isinstance(old.problem.operator, ApertureCT)

@@ -7,9 +7,8 @@ from dicom_files import write_series, write_slice
 
 from engine.cli import main
 from engine.data.source import open_input
-from engine.spec.errors import DescriptionNeeded, RequestError, StepFailed
+from engine.spec.errors import DescriptionNeeded, RequestError, StepFailed, shown
 from engine.spec.input_options import InputOptions
-from engine.spec.text import shown
 
 EVIL = "\x1b[31m\x9b2J\x07\r\u202e\u2066\u200fgnp\u2028x\x00"
 NAME = EVIL.replace("\x00", "") + "[red]"  # what a file may be called, and what rich calls markup

@@ -12,7 +12,7 @@ from fault_injection import FULL, GONE, failing, strays
 from fault_stages import SCAN, command
 
 from engine.physics.ct import CTOperator
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 STEPS = 6
 LONG = ["--nfe", str(STEPS), "--cg-iterations", "2", "--prior", "gaussian", "--quiet"]

@@ -11,7 +11,7 @@ from fault_injection import strays, watched
 from fault_stages import QUICK, SCAN, STAGES, command, copied
 
 from engine.physics.ct import CTOperator
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals differ on Windows")
 

@@ -7,10 +7,10 @@ import pytest
 from fuzz_cases import PART, run_cases
 from mutations import damaged_json
 
-from app.workspace.autosave import unfinished
 from app.workspace.file import SUFFIX, runs_folder, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs
+from engine.files.library_entry import read_entry
 from engine.files.presets import PresetStore
 from engine.files.record import RunRecord, shared_record
 from engine.runs.prepare import resume_run
@@ -57,7 +57,7 @@ def test_records(room, runs, seeds, counted):
     path = folder / f"{fuzz_files.RUN}.json"
 
     def use(rng):
-        unfinished(folder)
+        read_entry(path, running=False)
         record = RunRecord.read(path)
         Job.from_dict(record.job)
         shared_record(record.content(), deidentify=True)

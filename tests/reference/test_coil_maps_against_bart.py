@@ -9,10 +9,9 @@ import torch
 from kspace_files import fft2, write_cfl
 
 from engine.data.readers.kspace.bart import open_pair
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.phantoms import brain_mr
-from engine.physics.sensitivity import estimate_maps
+from engine.physics.sensitivity import birdcage_maps, estimate_maps
 
 BART = shutil.which("bart")
 pytestmark = pytest.mark.skipif(BART is None, reason="BART is not installed")

@@ -13,8 +13,7 @@ import pydicom.data
 import pytest
 from dicom_results import make_result, oblique_placements, picture, source_header
 
-from engine.export.dicom import write_dicom, write_dicom_series
-from engine.export.dicom_capture import write_secondary_capture
+from engine.export.dicom import write_dicom, write_dicom_series, write_secondary_capture
 
 COUNT = 3
 

@@ -5,8 +5,8 @@ import pytest
 from kspace_files import fft2, header_xml, lines_of, write_mrd
 
 from engine.data.source import open_input
-from engine.physics.coils import birdcage_maps
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.spec.input_options import InputOptions
 

@@ -111,7 +111,7 @@ STANDS = """
 import os, signal, sys
 from pathlib import Path
 from engine.cli import main
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 path, word, denoise, signalled = Path(sys.argv[1]), sys.argv[2].encode(), TVPrior.__call__, []
 reading, writing = os.pipe()
 os.set_blocking(writing, False)

@@ -48,7 +48,7 @@ NEEDED = (
     "app.workspace.file",
     "engine.cli",
     "engine.cli.experiment",
-    "engine.cli.prior_import",
+    "engine.cli.prior",
     "engine.cli.prior_train",
     "engine.cli.reconstruct",
     "engine.data.readers.arrays",

@@ -10,13 +10,13 @@ import time
 
 from PySide6.QtCore import QTimer
 
-from app.window import MainWindow
+from app.context import AppContext
 from engine.cli import main
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 STEPS = 60
 SLOW_SECONDS = 0.05
-denoise, on_choices = GaussianPrior.__call__, MainWindow._on_choices
+denoise, on_choices = GaussianPrior.__call__, AppContext._on_choices
 
 
 def slow(*args):
@@ -47,12 +47,12 @@ class Driver:
             print("running", flush=True)
 
 
-def ready(window, choices):
-    on_choices(window, choices)
-    window.driver = Driver(window, sys.argv[1])
+def ready(context, choices):
+    on_choices(context, choices)
+    context.driver = Driver(context, sys.argv[1])
 
 
 if __name__ == "__main__":
     GaussianPrior.__call__ = slow
-    MainWindow._on_choices = ready
+    AppContext._on_choices = ready
     sys.exit(main(["gui"]))

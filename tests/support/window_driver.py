@@ -23,7 +23,6 @@ from app.background import Mailbox
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.window import MainWindow
-from app.workspace.locks import SessionFolder
 from engine.files.folders import state_folder
 
 HU = {"unit": "hu"}
@@ -154,9 +153,8 @@ class Bench:
         assert "DUALSCOPE_CONFIG" in os.environ, "a window of a test needs folders of its own"
         self.loop = qasync.QEventLoop(QApplication.instance())
         self.tasks = Tasks(self.loop)
-        self.session = SessionFolder(state_folder() / "runs") if recorded else None
         settings = AppSettings(tasks=self.tasks)
-        path = self.session.path if self.session else None
+        path = state_folder() / "runs" if recorded else None
         self.window = MainWindow(self.tasks, settings, theme, path)
         self.ready, self.gone, self.ended = [], [], False
         self.window.ready.connect(lambda: self.ready.append(True))
@@ -238,8 +236,8 @@ class Bench:
         self.ended = True
         QCursor.setPos(self.window.screen().geometry().bottomRight())  # out of others' way
         self.tasks.close()
-        if self.session is not None:
-            self.session.close()
+        if self.window.context.library is not None:
+            self.window.context.library.close()
         self.window.deleteLater()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         QCoreApplication.processEvents()

@@ -10,14 +10,14 @@ from typing import Any, Final
 from PySide6.QtCore import QRectF, QSize, QStandardPaths, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QMouseEvent, QPainter, QPaintEvent, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QSplitter, QWidget
 
 from app.background import Ended, JobRequest, Mailbox
 from app.context import AppContext
 from app.tools.experiments.panel import Inputs, Offers, RequestPanel, load_offers
 from app.tools.page import Page
 from app.tools.table_window import TableWindow
-from app.widgets import plain_tip, scrolled
+from app.widgets import in_column, plain_tip, scrolled
 from engine.spec.control import RunControl
 
 log = logging.getLogger("app")
@@ -176,10 +176,7 @@ class Figures(QWidget):
         self.words = QLabel(WAITING)
         self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.words.setWordWrap(True)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 0, 0, 0)
-        self.column.setSpacing(8)
-        self.column.addWidget(self.words, 1)
+        self.column = in_column((self.words, 1), spacing=8, margins=0, parent=self)
         self.rest = QWidget()  # takes what the pictures leave free
         self.rest.hide()
         self.column.addWidget(self.rest, 1)

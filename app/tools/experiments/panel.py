@@ -12,21 +12,19 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
     QFormLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
     QPushButton,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.background import JobRequest
 from app.forms.fields import CalmCombo
 from app.forms.prior_picker import PriorPicker
-from app.widgets import ask_path
+from app.widgets import ask_path, in_column, in_row
 from engine.workflows.experiments.definition import Experiment
 from engine.workflows.experiments.request import Request
 
@@ -141,15 +139,8 @@ class RequestPanel(QWidget):
 
     def _build(self) -> None:
         self.setFixedWidth(WIDTH_PX)
-        place = QHBoxLayout()
-        place.setSpacing(4)
-        place.addWidget(self.folder, 1)
-        place.addWidget(self.browse)
-        boxes = QHBoxLayout()
-        boxes.setSpacing(16)
-        boxes.addWidget(self.quick)
-        boxes.addWidget(self.again)
-        boxes.addStretch(1)
+        place = in_row((self.folder, 1), self.browse, spacing=4)
+        boxes = in_row(self.quick, self.again, None, spacing=16)
         form = QFormLayout()
         form.setHorizontalSpacing(8)
         form.setVerticalSpacing(8)
@@ -165,12 +156,7 @@ class RequestPanel(QWidget):
             label.setBuddy(buddy)
         title = QLabel("&Experiment")
         title.setBuddy(self.experiments)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(title)
-        column.addWidget(self.experiments, 1)
-        column.addLayout(form)
+        in_column(title, (self.experiments, 1), form, spacing=8, margins=0, parent=self)
 
     def _connect(self) -> None:
         self.experiments.currentItemChanged.connect(lambda: self._on_chosen())

@@ -12,18 +12,16 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QFormLayout,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.background import JobRequest
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
-from app.widgets import ask_path
+from app.widgets import ask_path, in_column, in_row
 from engine.files.presets import Preset, PresetStore
 from engine.spec.job import Job
 from engine.workflows.folder.request import SETTLE_SECONDS, FolderRequest
@@ -186,10 +184,7 @@ class FolderPanel(QWidget):
             ("&Inputs", self.inputs, self.browse_inputs),
             ("&Results", self.folder, self.browse_folder),
         ):
-            place = QHBoxLayout()
-            place.setSpacing(4)
-            place.addWidget(line, 1)
-            place.addWidget(button)
+            place = in_row((line, 1), button, spacing=4)
             form.addRow(_label(text, line), place)
         form.addRow("&Preset", self.preset)
         form.addRow("", self.words)
@@ -197,12 +192,7 @@ class FolderPanel(QWidget):
         form.addRow(_label("Write", self.formats["dcm"]), boxes)
         for box in (self.watch, self.retry, self.deidentify):
             form.addRow("", box)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addLayout(form)
-        column.addWidget(self.problems)
-        column.addStretch(1)
+        in_column(form, self.problems, None, spacing=8, margins=0, parent=self)
 
     def _connect(self) -> None:
         for line in (self.inputs, self.folder):

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QSizePolicy,
     QToolTip,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,6 +30,7 @@ from app.images.view import PaneView
 from app.runs.store import RunEntry
 from app.theme import BLUE, GRID_PX, SMALLEST_TEXT_PX, VERMILLION, RunStyle, tabular
 from app.tools.trust.model import CERTIFICATE, PULL, SPLIT, SPREAD, TITLES, Reading
+from app.widgets import in_column
 
 if TYPE_CHECKING:
     from engine.runs.certificate import Certificate
@@ -92,10 +92,7 @@ class Page(QWidget):
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._row = QHBoxLayout()
         self._row.setSpacing(2)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        column.addWidget(self.empty, 1)
+        column = in_column((self.empty, 1), spacing=8, margins=8, parent=self)
         column.addLayout(self._row, 1 if PANES[kind] else 0)
         column.addWidget(self.plot, 0 if PANES[kind] else 1)
         for label in (self.says, self.reading, self.limits):

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QLabel,
     QProgressBar,
     QPushButton,
     QSizePolicy,
     QSpinBox,
     QTabWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,6 +22,7 @@ from app.images.display import LinkedView
 from app.theme import tabular
 from app.tools.trust.model import SEEDS, SPREAD, TITLES, Reading
 from app.tools.trust.page import Page, Subject
+from app.widgets import in_column, in_row
 
 if TYPE_CHECKING:
     from engine.workflows.trust.slices import Answer
@@ -98,17 +97,10 @@ class TrustWindow(QWidget):
     def _build(self) -> None:
         for kind, page in self.pages.items():
             self.tabs.addTab(page, TITLES[kind])
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        foot.addWidget(self.status, 1)
+        foot = in_row((self.status, 1), spacing=8)
         for widget in (self.bar, self.seeds_label, self.seeds, self.help, self.stop, self.compute):
             foot.addWidget(widget)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addWidget(self.head)
-        column.addWidget(self.tabs, 1)
-        column.addLayout(foot)
+        in_column(self.head, (self.tabs, 1), foot, spacing=8, margins=16, parent=self)
 
     def _connect(self) -> None:
         self.tabs.currentChanged.connect(self._on_tab)

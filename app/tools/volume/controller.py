@@ -132,7 +132,7 @@ class Volumes(Page):
     def _on_ended(self, ended: Ended) -> None:
         super()._on_ended(ended)
         folder = Path(self.presenter.request.folder).absolute()
-        if any(one.folder.path == folder for one in self.browser.sources.values()):
+        if any(one.place == folder for one in self.browser.sources.values()):
             self.browser.refresh(ended=True)
 
     def close(self) -> None:

@@ -7,25 +7,28 @@ from typing import Final
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QPointF, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPen, QTransform
+from PySide6.QtCore import QLineF, QPointF, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QMouseEvent, QPen, QTransform, QUndoStack
 from PySide6.QtWidgets import (
     QGraphicsItem,
+    QGraphicsLineItem,
     QGraphicsRectItem,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.images.compare import DifferencePane
 from app.images.display import LinkedView, Tool
+from app.images.inspector import Inspector
 from app.images.mouse import REACH_PX, SMALLEST_PX, Drag
 from app.images.pane import ImagePane
-from app.images.view import PaneView
+from app.images.view import PaneView, cosmetic
 from app.images.window_level import WindowModel
+from app.theme import RunStyle
 from app.tools.volume.source import DIFFERENCE
-from app.tools.volume.space import Cut, Voxel
+from app.tools.volume.space import ONE, Cut, Thick, Voxel
+from app.widgets import in_column
 
 MISSING: Final = "There is no volume to show."
 
@@ -53,6 +56,9 @@ class CutPanes(QWidget):
             for either in (pane, difference):
                 either.set_empty_text(MISSING)
                 either.maximise_requested.connect(lambda of=stack: self.maximise(of))
+        self.slab = ONE
+        self.undo = QUndoStack(self)
+        self.inspectors = [self._inspector(at) for at in range(3)]
         self.cuts: tuple[Cut, ...] = ()
         self.shape: tuple[int, int, int] = (1, 1, 1)
         self.voxel: Voxel = (0, 0, 0)
@@ -62,6 +68,15 @@ class CutPanes(QWidget):
         for axis, link in enumerate(self.links):
             link.slice_changed.connect(lambda number, of=axis: self._on_slice(of, number))
             link.crosshair_changed.connect(lambda of=axis: self._on_crosshair(of))
+
+    def _inspector(self, at: int) -> Inspector:
+        """Measures what is drawn on the cut that is seen; one Undo for all three."""
+        link, both = self.links[at], (self.panes[at], self.differences[at])
+        link.measurements.stack = self.undo
+        inspector = Inspector(link, lambda: [one for one in both if one.isVisible()], self)
+        for either in both:
+            either.image_changed.connect(inspector.refresh_soon)
+        return inspector
 
     def _build(self) -> None:
         self.right = QSplitter(Qt.Orientation.Vertical)
@@ -73,9 +88,7 @@ class CutPanes(QWidget):
         for split, sizes in ((self.split, [3, 2]), (self.right, [1, 1])):
             split.setChildrenCollapsible(False)
             split.setSizes([400 * size for size in sizes])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.split)
+        in_column(self.split, margins=0, parent=self)
 
     # -- content ----------------------------------------------------------------------------
 
@@ -87,6 +100,8 @@ class CutPanes(QWidget):
             for one in (pane, difference):
                 one.set_placement(cut.placement)
                 one.set_caption(cut.name)
+                one.set_run_style(RunStyle(COLOURS[cut.axis]))
+                one.view.set_line_colours(COLOURS[cut.down], COLOURS[cut.right])
         self._moving = True
         for cut, link in zip(cuts, self.links, strict=True):
             link.set_slice_count(shape[cut.axis])
@@ -102,6 +117,27 @@ class CutPanes(QWidget):
             pane.set_run_lines(*lines)
             pane.show_cut(picture, cut.pixel_mm, modality)
             stack.setCurrentWidget(pane)  # not before: the picture in it was of another voxel
+
+    def set_reading_step(self, step: int) -> None:
+        """Of the slices as they were acquired; other volumes' measurements are gone."""
+        self.links[0].reading_step = step
+        for link in self.links:
+            link.measurements.forget()
+
+    def set_slab(self, slab: Thick) -> None:
+        self.slab = slab
+        self._show_slab()
+
+    def _show_slab(self) -> None:
+        """Between which lines the other cuts' slabs lie."""
+        for cut, *both in zip(self.cuts, self.panes, self.differences, strict=True):
+            edges = []
+            for axis in (cut.down, cut.right):
+                (other,) = (one for one in self.cuts if one.axis == axis)
+                span = other.span(self.voxel, self.shape, self.slab)
+                edges.append(cut.edges_mm(axis, span, self.shape) if len(span) > 1 else None)
+            for one in both:
+                one.view.set_slab_edges(*edges)
 
     def name_slice(self, words: str) -> None:
         for pane in (self.panes[0], self.differences[0]):
@@ -124,6 +160,7 @@ class CutPanes(QWidget):
             link.set_slice(voxel[cut.axis])
             link.set_crosshair(cut.centre_mm(voxel, self.shape))
         self._moving = False
+        self._show_slab()
         self.moved.emit()
 
     def _on_slice(self, axis: int, number: int) -> None:
@@ -154,13 +191,51 @@ class CutPanes(QWidget):
 _HATCH: Final = QColor("#5a5a5a")
 
 
+COLOURS: Final = ("#56B4E9", "#E69F00", "#CC79A7")  # of the cuts across slice, row, column
+Edges = tuple[float, float]
+
+
 class CutView(PaneView):
-    """A left click sets the crosshair, a left drag on one of its lines moves it.
+    """The lines show where the other two cuts are, in their colours, and how thick they are.
+
+    A left click sets the crosshair, a left drag on one of its lines moves it.
 
     Any other left drag changes the window, as in all panes.
     """
 
     _pressed_at: QPointF | None = None
+
+    def __init__(
+        self, link: LinkedView, window_model: WindowModel, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(link, window_model, parent)
+        self._slab_lines = [QGraphicsLineItem(self.canvas) for _ in range(4)]
+        self.set_line_colours(*COLOURS[1:])
+        self.set_slab_edges(None, None)
+
+    def set_line_colours(self, across_down: str, across_right: str) -> None:
+        """The horizontal line is the cut across what runs down, the vertical one the other."""
+        colours = (across_down, across_right)
+        lines = (*self._crosshair, *self._slab_lines)
+        for number, line in enumerate(lines):
+            colour = colours[number if number < 2 else number // 2 - 1]
+            style = Qt.PenStyle.SolidLine if number < 2 else Qt.PenStyle.DotLine
+            line.setPen(cosmetic(QColor(colour), style))
+
+    def set_slab_edges(self, down: Edges | None, right: Edges | None) -> None:
+        """In mm from the centre; None for a cut of one plane."""
+        width, height = self.link.field
+        places = [
+            None if edges is None else (edges[side], flat)
+            for edges, flat in ((down, True), (right, False))
+            for side in (0, 1)
+        ]
+        for line, place in zip(self._slab_lines, places, strict=True):
+            line.setVisible(place is not None)
+            if place is not None:
+                at, flat = place
+                ends = (-width, at, width, at) if flat else (at, -height, at, height)
+                line.setLine(QLineF(*ends))
 
     def make_image_item(self, parent: QGraphicsItem) -> pg.ImageItem:
         self.hatch = QGraphicsRectItem(parent)  # first, so that it lies below the image
@@ -204,6 +279,8 @@ class CutView(PaneView):
 class _Hatched(ImagePane):
     """What is not a number lets the hatching through."""
 
+    view: CutView
+
     def make_view(self) -> PaneView:
         return CutView(self.link, self.window_model)
 
@@ -213,13 +290,11 @@ class _Hatched(ImagePane):
 
     def clear(self) -> None:
         super().clear()
-        if isinstance(self.view, CutView):
-            self.view.hatch.setVisible(False)
+        self.view.hatch.setVisible(False)
 
     def show_cut(self, picture: np.ndarray, pixel_mm: tuple[float, float], modality: str) -> None:
         self.set_image(picture, pixel_mm, modality)
-        if isinstance(self.view, CutView):
-            self.view.hatch.setVisible(True)
+        self.view.hatch.setVisible(True)
 
 
 class CutPane(_Hatched):

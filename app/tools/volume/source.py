@@ -6,7 +6,6 @@ The engine, and torch with it, is imported when first needed.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from app.tools.volume.space import Cut, Voxel, cuts_of
+from app.runs.stack import scratch_array
+from app.tools.volume.space import ONE, Cut, Thick, Voxel, cuts_of
 from engine.spec.errors import DualscopeError, RequestError
 
 if TYPE_CHECKING:
@@ -65,6 +65,10 @@ class Facts:
     cuts: tuple[Cut, Cut, Cut]
     figures: Figures | None = None
     notes: tuple[str, ...] = ()
+    title: str = ""
+    names: tuple[str, str] = ("Result", "Reference")  # what the two are called
+    exportable: bool = True
+    reading_step: int = 1  # from a slice to the next InstanceNumber
 
 
 @dataclass(eq=False)
@@ -96,7 +100,7 @@ class VolumeSource:
             some = everything if references is not None else set()
             truths = values if references is None else references  # of no use without ``some``
             return cls(folder, plan, cuts, notes, values, truths, everything, some)
-        source = cls(folder, plan, cuts, notes, _scratch(shape), _scratch(shape))
+        source = cls(folder, plan, cuts, notes, scratch_array(shape), scratch_array(shape))
         source.refresh()
         return source
 
@@ -135,34 +139,41 @@ class VolumeSource:
             self.cuts,
             figures,
             tuple(notes),
+            title=self.place.name,
         )
 
-    def cut(self, what: str, axis: int, voxel: Voxel) -> np.ndarray:
+    @property
+    def place(self) -> Path:
+        return self.folder.path
+
+    def cut(self, what: str, axis: int, voxel: Voxel, slab: Thick = ONE) -> np.ndarray:
         """A picture; what is not stored yet is not a number in it."""
         cut = self.cuts[axis]
         if what == RESULT:
-            return _seen(cut, self.values, self.stored, voxel)
-        truth = _seen(cut, self.references, self.referenced, voxel)
-        return truth if what == REFERENCE else _seen(cut, self.values, self.stored, voxel) - truth
+            return seen(cut, self.values, self.stored, voxel, slab)
+        truth = seen(cut, self.references, self.referenced, voxel, slab)
+        if what == REFERENCE:
+            return truth
+        return seen(cut, self.values, self.stored, voxel, slab) - truth
 
 
-def _seen(cut: Cut, volume: np.ndarray, known: set[int], voxel: Voxel) -> np.ndarray:
-    picture = cut.picture(volume, voxel)
+def seen(
+    cut: Cut, volume: np.ndarray, known: set[int], voxel: Voxel, slab: Thick = ONE
+) -> np.ndarray:
+    """The cut as far as its slices are ``known``."""
     if len(known) == len(volume):
-        return picture
+        return cut.picture(volume, voxel, slab)
+    if cut.axis == 0:
+        span = [number for number in cut.span(voxel, volume.shape, slab) if number in known]
+        if not span:
+            return np.full(volume.shape[1:], np.nan, np.float32)
+        return cut.project(volume, span, slab.how if len(span) > 1 else None)
+    picture = cut.picture(volume, voxel, slab)
     there = np.zeros(volume.shape[0], bool)
     there[list(known)] = True
-    if cut.axis == 0:
-        return picture if there[voxel[0]] else np.full_like(picture, np.nan)
     flipped = cut.flip_down if cut.down == 0 else cut.flip_right
     there = there[::-1] if flipped else there
     return np.where(there[:, None] if cut.down == 0 else there[None, :], picture, np.nan)
-
-
-def _scratch(shape: tuple[int, ...]) -> np.ndarray:
-    """Room that the disk gives, not the memory, and that goes with the array."""
-    with tempfile.TemporaryFile(prefix="dualscope-volume-") as file:
-        return np.memmap(file, np.float32, "w+", shape=shape)
 
 
 def _assembled(folder: VolumeFolder) -> tuple[np.ndarray, np.ndarray | None] | None:

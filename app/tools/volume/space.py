@@ -15,6 +15,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
+    from engine.data.images.slab import Slab
 
 Voxel = tuple[int, int, int]  # slice, row, column, each counted from 0
 Vector = tuple[float, float, float]
@@ -22,6 +23,17 @@ Vector = tuple[float, float, float]
 # DICOM's patient axes: x to the left, y to the back, z to the head
 _ACROSS: Final = ("Sagittal", "Coronal", "Axial")  # the cut across each of them
 _DOWN: Final = (1.0, 1.0, -1.0)  # which way each points when it is drawn downwards
+
+
+@dataclass(frozen=True)
+class Thick:
+    """How a cut is thickened; ``how`` None leaves it one plane thin."""
+
+    how: Slab | None = None
+    mm: float = 10.0
+
+
+ONE: Final = Thick()
 UNPLACED: Final = ("Slices", "Across rows", "Across columns")
 
 
@@ -37,10 +49,32 @@ class Cut:
     flip_right: bool = False
     pixel_mm: tuple[float, float] = (1.0, 1.0)  # down, right
     placement: Placement | None = None  # for the letters; its position means nothing
+    step_mm: float = 1.0  # to the next cut
 
-    def picture(self, volume: np.ndarray, voxel: Voxel) -> np.ndarray:
+    def span(self, voxel: Voxel, shape: Sequence[int], slab: Thick = ONE) -> range:
+        """The planes that a slab around ``voxel`` takes in, as far as there are any."""
+        count = max(1, round(slab.mm / self.step_mm)) if slab.how is not None else 1
+        first = voxel[self.axis] - (count - 1) // 2
+        return range(max(first, 0), min(first + count, shape[self.axis]))
+
+    def picture(self, volume: np.ndarray, voxel: Voxel, slab: Thick = ONE) -> np.ndarray:
         """The cut through ``voxel``, as it is drawn; a copy."""
-        plane = np.array(np.moveaxis(volume, self.axis, 0)[voxel[self.axis]], np.float32)
+        span = self.span(voxel, volume.shape, slab)
+        return self.project(volume, span, slab.how if len(span) > 1 else None)
+
+    def project(
+        self, volume: np.ndarray, planes: Sequence[int] | range, how: Slab | None
+    ) -> np.ndarray:
+        """These planes as one picture; without ``how`` the first of them."""
+        if how is None:
+            plane = np.array(np.moveaxis(volume, self.axis, 0)[planes[0]], np.float32)
+        else:
+            from engine.data.images.slab import project
+
+            whole = isinstance(planes, range)
+            along = slice(planes[0], planes[-1] + 1) if whole else list(planes)
+            at = (slice(None),) * self.axis
+            plane = project(volume[(*at, along)], self.axis, how)
         if self.down > self.right:
             plane = plane.T
         return plane[:: -1 if self.flip_down else 1, :: -1 if self.flip_right else 1]
@@ -58,6 +92,15 @@ class Cut:
         found[self.right] = _turned(pixel[0], shape[self.right], self.flip_right)
         found[self.down] = _turned(pixel[1], shape[self.down], self.flip_down)
         return found[0], found[1], found[2]
+
+    def edges_mm(self, axis: int, planes: range, shape: Sequence[int]) -> tuple[float, float]:
+        """Between which places of the picture, in mm from its centre, planes of an axis lie."""
+        down = axis == self.down
+        flipped = self.flip_down if down else self.flip_right
+        ends = (planes[0], planes[-1])
+        first, last = sorted(_turned(end, shape[axis], flipped) for end in ends)
+        pixel, half = self.pixel_mm[0 if down else 1], shape[axis] / 2
+        return (first - half) * pixel, (last + 1 - half) * pixel
 
     def centre_mm(self, voxel: Voxel, shape: Sequence[int]) -> tuple[float, float]:
         """The middle of ``voxel`` in mm from the centre of the picture."""
@@ -82,9 +125,9 @@ def cuts_of(
     if not placements:
         sizes = (slice_mm or columns_mm, rows_mm, columns_mm)
         return (
-            Cut(UNPLACED[0], 0, 1, 2, pixel_mm=(sizes[1], sizes[2])),
-            Cut(UNPLACED[1], 1, 0, 2, pixel_mm=(sizes[0], sizes[2])),
-            Cut(UNPLACED[2], 2, 0, 1, pixel_mm=(sizes[0], sizes[1])),
+            Cut(UNPLACED[0], 0, 1, 2, pixel_mm=(sizes[1], sizes[2]), step_mm=sizes[0]),
+            Cut(UNPLACED[1], 1, 0, 2, pixel_mm=(sizes[0], sizes[2]), step_mm=sizes[1]),
+            Cut(UNPLACED[2], 2, 0, 1, pixel_mm=(sizes[0], sizes[1]), step_mm=sizes[2]),
         )
     first = placements[0]
     ways = (_stacked(placements), first.along_column, first.along_row)
@@ -125,7 +168,8 @@ def _cut(
         (sizes[down], sizes[right]),
     )
     name = _ACROSS[_main(ways[axis])]
-    return Cut(name, axis, down, right, *flips, (sizes[down], sizes[right]), placement)
+    pixel_mm = (sizes[down], sizes[right])
+    return Cut(name, axis, down, right, *flips, pixel_mm, placement, sizes[axis])
 
 
 def _stacked(placements: Sequence[Placement]) -> Vector:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -19,18 +19,19 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QTableView,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.background import Table
 from app.images.text import unit_of
-from app.images.window_level import WindowBox
+from app.images.tools import ToolButtons
+from app.images.window_level import WindowBox, WindowLevel
 from app.theme import tabular
 from app.tools.table_window import ResultsModel
 from app.tools.volume.panes import CutPanes
+from app.tools.volume.slab_box import SlabBox
 from app.tools.volume.source import AXES, DIFFERENCE, REFERENCE, RESULT, Facts
-from app.widgets import ROW_PX, plain_look, plain_tip
+from app.widgets import ROW_PX, in_column, in_row, plain_look, plain_tip
 
 SIZE: Final = (1200, 860)
 WHATS: Final = {
@@ -57,9 +58,12 @@ class VolumeViewer(QWidget):
         self.setWindowTitle("Volume")
         self.letter, self.what = A, RESULT
         self.facts: dict[str, Facts] = {}
+        self.first_window: Callable[[Facts], WindowLevel | None] = lambda facts: None
         self.panes = CutPanes()
         self.table = FiguresTable()
         self.window_box = WindowBox(self.panes.window_model, lambda: self.panes.panes[0].image)
+        self.tools = ToolButtons(self.panes.links[0])
+        self.slab = SlabBox()
         self.title, self.notes = QLabel(), QLabel()
         self.whats = {key: self._switch(*words) for key, words in WHATS.items()}
         self.letters = {
@@ -110,19 +114,15 @@ class VolumeViewer(QWidget):
             bar.addSpacing(12)
         bar.addWidget(self.window_box)
         bar.addSpacing(12)
+        bar.addWidget(self.tools)
+        bar.addSpacing(12)
+        bar.addWidget(self.slab)
+        bar.addSpacing(12)
         bar.addWidget(self.title, 1)
         bar.addWidget(self.compare)
         bar.addWidget(self.export)
-        foot = QHBoxLayout()
-        foot.setSpacing(16)
-        foot.addWidget(self.table)
-        foot.addWidget(self.notes, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        column.addLayout(bar)
-        column.addWidget(self.panes, 1)
-        column.addLayout(foot)
+        foot = in_row(self.table, (self.notes, 1), spacing=16)
+        in_column(bar, (self.panes, 1), foot, spacing=8, margins=8, parent=self)
 
     def _connect(self) -> None:
         for what, button in self.whats.items():
@@ -133,6 +133,15 @@ class VolumeViewer(QWidget):
                 partial(self.show_letter, letter)
             )
         self.panes.moved.connect(self.wanted)
+        self.slab.changed.connect(self._on_slab)
+        for other in self.panes.links[1:]:
+            self.panes.links[0].tool_changed.connect(other.set_tool)
+            other.tool_changed.connect(self.panes.links[0].set_tool)
+        for keys, act in (
+            (QKeySequence.StandardKey.Undo, self.panes.undo.undo),
+            (QKeySequence.StandardKey.Redo, self.panes.undo.redo),
+        ):
+            QShortcut(QKeySequence(keys), self).activated.connect(act)
         self.compare.clicked.connect(self.compare_asked)
         self.export.clicked.connect(self.export_asked)
         for link in self.panes.links:
@@ -151,7 +160,11 @@ class VolumeViewer(QWidget):
         fresh = before is None or (before.folder, before.shape) != (first.folder, first.shape)
         if fresh:
             self.panes.clear(READING)
+            self.panes.set_reading_step(first.reading_step)
             self.panes.window_model.forget()
+            window = self.first_window(first)
+            if window is not None:
+                self.panes.window_model.restore(first.modality, window)
             middle = sorted(first.stored or [first.shape[0] // 2])
             start = (middle[len(middle) // 2], first.shape[1] // 2, first.shape[2] // 2)
             self.panes.set_volume(first.cuts, first.shape, start)
@@ -162,6 +175,11 @@ class VolumeViewer(QWidget):
         self.facts = {}
         self.panes.clear(words)
         self._refresh()
+
+    @Slot()
+    def _on_slab(self) -> None:
+        self.panes.set_slab(self.slab.value)
+        self.wanted.emit()
 
     @Slot()
     def show_what(self, what: str) -> None:
@@ -187,7 +205,7 @@ class VolumeViewer(QWidget):
             method = facts.words.split(", ")[0]
             lines = () if what == REFERENCE else (f"{several}{method}",)
             number = facts.numbers[self.panes.voxel[0]]
-            self.panes.show_cuts(what, pictures, facts.modality, lines)
+            self.panes.show_cuts(what, pictures, facts.modality, (*lines, *self.slab.words()))
             if facts.numbers[0] or facts.numbers[-1] != facts.shape[0] - 1:  # a part of a series
                 self.panes.name_slice(f"slice {number + 1} of the series")
 
@@ -200,10 +218,15 @@ class VolumeViewer(QWidget):
             button.setEnabled(facts is not None and (what == RESULT or truth))
             button.setToolTip(WHATS[what][1] if what == RESULT or truth else NO_REFERENCE)
             button.setChecked(what == self.what)
+        for number, what in enumerate((RESULT, REFERENCE)):
+            self.whats[what].setText(facts.names[number] if facts is not None else WHATS[what][0])
+        for what in (REFERENCE, DIFFERENCE):
+            self.whats[what].setVisible(facts is None or facts.exportable or truth)
         for letter, button in self.letters.items():
             button.setVisible(len(self.facts) > 1)
             button.setChecked(letter == self.letter)
         complete = facts is not None and len(facts.stored) == facts.shape[0]
+        self.export.setVisible(facts is None or facts.exportable)
         self.export.setEnabled(complete)
         self.export.setToolTip(
             "Write it as DICOM, NIfTI or NumPy." if complete else "Not all slices are stored yet."
@@ -216,7 +239,7 @@ class VolumeViewer(QWidget):
         self.title.setText(several + facts.words)
         self.title.setToolTip(plain_tip(f"{facts.words}\n{facts.folder}"))
         self.notes.setText(" ".join([*facts.notes, MOUSE]))
-        self.setWindowTitle(f"{facts.folder.name} - Volume")
+        self.setWindowTitle(f"{facts.title} - Volume")
 
 
 TIP: Final = (

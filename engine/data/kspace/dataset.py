@@ -4,30 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from engine.data.dataset import Dataset
-from engine.data.kspace.grid import Kspace, Plane, is_complete, measured_lines, one_sided
-from engine.data.kspace.maps import SliceMaps, check_maps, maps_of
-from engine.data.kspace.noise import SCANNED, SliceNoise, noise_of, settle_noise
-from engine.data.kspace.scale import FirstImage, sense_image, weighted_image
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import (
+    Kspace,
+    KspaceSlice,
+    Plane,
+    is_complete,
+    measured_lines,
+    one_sided,
+)
+from engine.data.kspace.maps import (
+    FirstImage,
+    SliceMaps,
+    check_maps,
+    maps_of,
+    sense_image,
+    weighted_image,
+)
+from engine.data.kspace.measured import FULL, MeasuredKspace, root_sum_of_squares
+from engine.data.kspace.noise import SCANNED, SliceNoise, noise_of
 from engine.physics.fourier import centred_fft2, centred_ifft2, to_channels
 from engine.physics.masks import SamplingMask, build_mask, given
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.physics.operator import Operator
 from engine.physics.problem import Problem
-from engine.physics.sensitivity import principal_coil, principal_coils
-from engine.physics.simulate import mr_scale
+from engine.physics.sensitivity import principal_coil
 from engine.physics.units import IntensityMap
 from engine.spec.acquisition import MRIAcquisition
 from engine.spec.errors import RequestError
-from engine.spec.input_options import InputOptions
 
 # Fewer lines than this, or none at the centre, are no scan.
 FEWEST_LINES = 8
@@ -52,42 +61,19 @@ class _Scan:
 
 
 @dataclass
-class KspaceDataset(Dataset):
+class KspaceDataset(MeasuredKspace):
     """Cartesian k-space, phase encode along the last axis, zero frequency at N // 2.
 
     Attributes
     ----------
     load_slice : reads a slice
-    coil_use : 'sense' (a map per coil) or 'combine' (one virtual coil)
     crop_size : the middle part of the image that the scanner would show, when it is smaller
-    noise_sigma : SD of the noise per component in the file's units, where noise scans say it
-    virtual_coils : the coils are compressed to so many
-    given_scale : the magnitude a prior sees as 1, when a person says it
-    given_maps : gives the maps of a slice, when a person named a file of them
     """
 
-    kind: ClassVar[str] = "kspace"
     load_slice: Callable[[int], KspaceSlice] = lambda number: KspaceSlice(
         np.zeros((1, 1, 1), np.complex64), np.zeros(1, bool)
     )
-    coils: int = 1
-    coil_use: str = "sense"
     crop_size: tuple[int, int] | None = None
-    noise_sigma: float = 0.0
-    virtual_coils: int | None = None
-    given_scale: float | None = None
-    given_maps: Callable[[int], Kspace] | None = None
-
-    def take(self, options: InputOptions) -> None:
-        """What a person said of coils, maps and scale."""
-        self.coil_use = options.coil_use or self.coil_use
-        self.virtual_coils, self.given_scale = options.virtual_coils, options.mr_scale
-        if options.maps is not None:
-            from engine.data.readers.kspace.map_file import open_maps
-
-            path = Path(options.maps)
-            self.given_maps = open_maps(path, self.count, self.coils, self.image_size)
-            self.files = (*self.files, path)
 
     def read(self, number: int) -> Kspace:
         return self.read_slice(number).kspace
@@ -105,19 +91,14 @@ class KspaceDataset(Dataset):
         part = self.load_slice(number)
         if self.given_maps is not None:
             part.maps = self.given_maps(number)
-        for array in (part.kspace, part.maps, part.calibration and part.calibration[0]):
-            if array is not None and not np.isfinite(array).all():
-                raise RequestError(
-                    f"{self.description}: slice {number} (counted from 0) holds NaN or infinity."
-                )
-        if not part.sampled.any() or not part.kspace.any():
+        self.check_numbers(number, part.kspace, part.maps, part.calibration and part.calibration[0])
+        if not part.sampled.any():
             raise RequestError(f"{self.description}: slice {number} is empty.")
         return part
 
     def preview(self, number: int) -> np.ndarray:
         """Zero-filled, the root of the summed squares of all coils."""
-        images = centred_ifft2(torch.from_numpy(self.read(number)))
-        return images.abs().square().sum(dim=0).sqrt().numpy()
+        return root_sum_of_squares(centred_ifft2(torch.from_numpy(self.read(number))))
 
     def problem(
         self,
@@ -127,11 +108,7 @@ class KspaceDataset(Dataset):
         seed: int,
     ) -> Problem:
         asked = MRIAcquisition.from_dict(acquisition)
-        if "coils" in acquisition and asked.coils != self.coils:
-            raise RequestError(
-                f"{self.description} was measured with {self.coils} coils; "
-                f"⟦coils⟧ {asked.coils} is for simulated scans."
-            )
+        self.check_coils(acquisition, asked)
         parts = [self.read_slice(number) for number in numbers]
         sampled = self._common_mask(numbers, parts)
         self._warn_off_centre(numbers[0], parts[0].kspace)
@@ -145,36 +122,26 @@ class KspaceDataset(Dataset):
             part if noise.whitening is None else part.mixed(noise.whitening)
             for part, noise in zip(parts, noises, strict=True)
         ]
-        scan = self._scan(numbers, self._few_coils(parts), noises, mask, complete)
+        scan = self._scan(
+            numbers, self.fewer_coils(parts, self.virtual_coils), noises, mask, complete
+        )
         operator = scan.operator(mask)
         reference = None
         if complete:
             reference = scan.operator(given(sampled)).pseudo_inverse(to_channels(scan.kspace))
         first = self._first_image(scan, operator, mask)
-        scale, scale_from = self._scale(first, reference)
-        noise_sigma, noise_origin = settle_noise(self, asked, noises, scan.noise, scale)
-        return Problem(
-            operator=operator,
-            measurement=to_channels(scan.kspace * mask.to_tensor()) / scale,
-            intensity=IntensityMap("mr", scale),
-            modality="MR",
-            noise_sigma=noise_sigma,
-            noise_origin=noise_origin,
-            reference=None if reference is None else reference / scale,
-            pixel_mm=self.pixel_mm,
-            slices=tuple(numbers),
-            provenance={
-                "simulated": False,
-                "scale": scale,
-                "scale_from": scale_from,
-                "noise": {
-                    "origin": noise_origin,
-                    "sd": torch.as_tensor(noise_sigma).flatten().tolist(),
-                    "prewhitened": any(noise.whitening is not None for noise in noises),
-                },
+        return self.make_problem(
+            numbers,
+            operator,
+            to_channels(scan.kspace * mask.to_tensor()),
+            reference,
+            (first.image, first.source) if reference is None else (reference, FULL),
+            asked,
+            (noises, scan.noise),
+            any(noise.whitening is not None for noise in noises),
+            {
                 "retrospective": complete and not np.array_equal(mask.sampled, sampled),
                 "emulated_single_coil": complete and self._combines,
-                "coils": self.coils,
                 "maps": scan.source,
                 "crop": list(self.crop_size) if self.crop_size else None,
             },
@@ -245,24 +212,6 @@ class KspaceDataset(Dataset):
             self.warn(f"{int(lines.sum())} of the {measured} measured lines are used.")
         return mask
 
-    def _few_coils(self, parts: list[KspaceSlice]) -> list[KspaceSlice]:
-        """The virtual coils of most energy, where a person wants fewer than there are."""
-        wanted = self.virtual_coils
-        if wanted is None or wanted >= self.coils:
-            return parts
-        few = [
-            part.mixed(
-                principal_coils(torch.from_numpy(part.kspace), wanted).mH.resolve_conj().numpy()
-            )
-            for part in parts
-        ]
-        energy = [sum(float(np.square(np.abs(p.kspace)).sum()) for p in ps) for ps in (few, parts)]
-        text = (
-            f"{self.coils}, compressed to {wanted} with {energy[0] / energy[1]:.1%} of the energy"
-        )
-        self.say("coils", text, "option")
-        return few
-
     def _scan(
         self,
         numbers: Sequence[int],
@@ -327,18 +276,6 @@ class KspaceDataset(Dataset):
         first = sense_image(operator, y, scan.noise, mask.true_acceleration)
         check_maps(self, scan.slice_maps, first)
         return first
-
-    def _scale(self, first: FirstImage, reference: Tensor | None) -> tuple[float, str]:
-        """The magnitude a prior sees as 1, and what it was taken from."""
-        if self.given_scale is not None:
-            self.say("MR scale", f"{self.given_scale:.4g}", "option")
-            return self.given_scale, "option"
-        images, source = first.image, first.source
-        if reference is not None:
-            images, source = reference, "the fully sampled image"
-        scale = mr_scale(images)
-        self.say("MR scale", f"{scale:.4g} (0.99 quantile of the magnitude)", source)
-        return scale, source
 
     def _warn_off_centre(self, number: int, kspace: Kspace) -> None:
         power = np.square(np.abs(kspace)).sum(axis=0)

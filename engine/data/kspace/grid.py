@@ -19,6 +19,35 @@ Plane = NDArray[np.bool_]
 MAX_SLICE_BYTES = 1 << 30
 
 
+@dataclass
+class KspaceSlice:
+    """One slice: ``kspace`` complex64 ``[coils, H, W]``, zero where ``sampled`` is false.
+
+    ``sampled`` is ``(W,)`` or ``(H, W)``; ``calibration`` are separate lines, with the same
+    two arrays, that serve the maps only; ``maps`` are the file's own ``[coils, H, W]``.
+    """
+
+    kspace: Kspace
+    sampled: Plane
+    calibration: tuple[Kspace, Plane] | None = None
+    maps: Kspace | None = None
+
+    def mixed(self, matrix: NDArray) -> KspaceSlice:
+        """The slice as coils ``matrix @ y`` see it; maps follow, for y = F S x."""
+        calibration = self.calibration
+        return KspaceSlice(
+            mix_coils(matrix, self.kspace),
+            self.sampled,
+            None if calibration is None else (mix_coils(matrix, calibration[0]), calibration[1]),
+            None if self.maps is None else mix_coils(matrix, self.maps),
+        )
+
+
+def mix_coils(matrix: NDArray, array: Kspace) -> Kspace:
+    flat = matrix.astype(np.complex64) @ array.reshape(len(array), -1)
+    return flat.reshape(len(matrix), *array.shape[1:])
+
+
 @dataclass(frozen=True)
 class Space:
     """Matrix and field of view (mm), each along read, phase, partition; 0 is unknown."""

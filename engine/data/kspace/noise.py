@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import KspaceSlice
 from engine.physics.fourier import to_complex
 from engine.physics.prewhitening import correlation_spread, is_white, whitening_of
 from engine.physics.problem import Problem

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,19 +12,18 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from engine.data.dataset import Dataset
-from engine.data.kspace.noise import NOT_KNOWN, PURE, SCANNED, SliceNoise, settle_noise
+from engine.data.kspace.grid import mix_coils
+from engine.data.kspace.measured import FULL, MeasuredKspace, root_sum_of_squares
+from engine.data.kspace.noise import NOT_KNOWN, PURE, SCANNED, SliceNoise
 from engine.data.kspace.trajectory import Trajectory
 from engine.physics.fourier import centred_fft2, to_channels
 from engine.physics.noncartesian import NonCartesianMRI
 from engine.physics.problem import Problem
-from engine.physics.sensitivity import estimate_maps, principal_coils
-from engine.physics.simulate import mr_scale
+from engine.physics.sensitivity import estimate_maps
 from engine.physics.thermal_noise import outer_noise
 from engine.physics.units import IntensityMap
 from engine.spec.acquisition import MRIAcquisition
 from engine.spec.errors import RequestError
-from engine.spec.input_options import InputOptions
 
 Samples = NDArray[np.complex64]  # [coils, spokes, samples]
 
@@ -40,74 +38,36 @@ ECHO = 1.0  # cycle per field of view: a readout's strongest sample lies closer 
 class SpokesSlice:
     """One slice; ``maps`` are sensitivities ``[coils, H, W]`` that come with it."""
 
-    samples: Samples
+    kspace: Samples
     trajectory: Trajectory
     maps: NDArray[np.complex64] | None = None
 
     def mixed(self, matrix: NDArray) -> SpokesSlice:
         """The slice as coils ``matrix @ y`` see it; maps follow, for y = F S x."""
-
-        def mix(array: NDArray) -> NDArray:
-            return np.tensordot(matrix, array, axes=1).astype(np.complex64)
-
-        maps = None if self.maps is None else mix(self.maps)
-        return SpokesSlice(mix(self.samples), self.trajectory, maps)
+        maps = None if self.maps is None else mix_coils(matrix, self.maps)
+        return SpokesSlice(mix_coils(matrix, self.kspace), self.trajectory, maps)
 
 
 @dataclass
-class SpokesDataset(Dataset):
-    """K-space along paths: the first component of a position is that along the image's rows.
+class SpokesDataset(MeasuredKspace):
+    """K-space along paths: the first component of a position is that along the image's rows."""
 
-    Attributes
-    ----------
-    load_slice : reads a slice
-    coil_use : 'sense' (a map per coil) or 'combine' (one virtual coil)
-    noise_sigma : SD of the noise per component in the file's units, where noise scans say it
-    virtual_coils : the coils are compressed to so many
-    given_scale : the magnitude a prior sees as 1, when a person says it
-    given_maps : gives the maps of a slice, when a person named a file of them
-    """
-
-    kind: ClassVar[str] = "kspace"
     load_slice: Callable[[int], SpokesSlice] = lambda number: SpokesSlice(
         np.zeros((1, 1, 1), np.complex64), Trajectory(np.zeros((2, 1, 1)), 8)
     )
-    coils: int = 1
-    coil_use: str = "sense"
-    noise_sigma: float = 0.0
-    virtual_coils: int | None = None
-    given_scale: float | None = None
-    given_maps: Callable[[int], NDArray[np.complex64]] | None = None
-
-    def take(self, options: InputOptions) -> None:
-        """What a person said of coils, maps and scale."""
-        self.coil_use = options.coil_use or self.coil_use
-        self.virtual_coils, self.given_scale = options.virtual_coils, options.mr_scale
-        if options.maps is not None:
-            from engine.data.readers.kspace.map_file import open_maps
-
-            path = Path(options.maps)
-            self.given_maps = open_maps(path, self.count, self.coils, self.image_size)
-            self.files = (*self.files, path)
 
     def read_slice(self, number: int) -> SpokesSlice:
         """A slice, checked: whatever follows may rely on finite numbers and some signal."""
         part = self.load_slice(number)
         if self.given_maps is not None:
             part.maps = self.given_maps(number)
-        what = f"{self.description}: slice {number} (counted from 0)"
-        for array in (part.samples, part.maps):
-            if array is not None and not np.isfinite(array).all():
-                raise RequestError(f"{what} holds NaN or infinity.")
-        if not part.samples.any():
-            raise RequestError(f"{what} is empty.")
+        self.check_numbers(number, part.kspace, part.maps)
         return part
 
     def preview(self, number: int) -> np.ndarray:
         """Gridded, the root of the summed squares of all coils."""
         part = self.read_slice(number)
-        images = _coil_images(part.samples, part.trajectory)
-        return images.abs().square().sum(dim=0).sqrt().numpy()
+        return root_sum_of_squares(_coil_images(part.kspace, part.trajectory))
 
     def problem(
         self,
@@ -124,10 +84,13 @@ class SpokesDataset(Dataset):
         chosen = self._kept(full, asked.acceleration if "acceleration" in acquisition else None)
         thinned = len(chosen) < full.spokes
         noises = [self._noise_of(part) for part in parts]
-        parts = self._few_coils(parts)
+        wanted = 1 if self.coil_use == "combine" else self.virtual_coils
+        parts = self.fewer_coils(parts, wanted)
+        if wanted == 1 < self.coils:
+            self.warn("One virtual coil: the image is shaded by its sensitivity.")
         maps, source = self._maps(numbers, parts, chosen)
         shape = (full.size, full.size)
-        samples = torch.from_numpy(np.stack([part.samples for part in parts]))
+        samples = torch.from_numpy(np.stack([part.kspace for part in parts]))
         operator = NonCartesianMRI(full.positions[:, chosen], shape, maps)
         y = to_channels(samples[:, :, chosen])
         self.say("coverage", f"{operator.coverage():.0%} of the disc of k-space", "trajectory")
@@ -135,45 +98,32 @@ class SpokesDataset(Dataset):
         if thinned:
             whole = NonCartesianMRI(full.positions, shape, maps)
             reference = _complete_image(whole, to_channels(samples))
-        scale, scale_from = self._scale(operator, y, reference)
+        bright = (operator.pseudo_inverse(y), "the gridded image")
+        if reference is not None:
+            bright = (reference, FULL)
         sd = torch.tensor([one.sd or 0.0 for one in noises]).view(-1, 1, 1, 1)
-        noise_sigma, noise_origin = settle_noise(self, asked, noises, sd, scale)
-        return Problem(
-            operator=operator,
-            measurement=y / scale,
-            intensity=IntensityMap("mr", scale),
-            modality="MR",
-            noise_sigma=noise_sigma,
-            noise_origin=noise_origin,
-            reference=None if reference is None else reference / scale,
-            pixel_mm=self.pixel_mm,
-            slices=tuple(numbers),
-            provenance={
-                "simulated": False,
-                "scale": scale,
-                "scale_from": scale_from,
-                "noise": {
-                    "origin": noise_origin,
-                    "sd": torch.as_tensor(noise_sigma).flatten().tolist(),
-                    "prewhitened": self.noise_sigma > 0,
-                },
+        return self.make_problem(
+            numbers,
+            operator,
+            y,
+            reference,
+            bright,
+            asked,
+            (noises, sd),
+            self.noise_sigma > 0,
+            {
                 "retrospective": thinned,
-                "coils": self.coils,
                 "maps": source,
                 "spokes": chosen.tolist() if thinned else None,
             },
         )
 
     def _refuse(self, acquisition: dict[str, Any], asked: MRIAcquisition) -> None:
-        if "coils" in acquisition and asked.coils != self.coils:
-            raise RequestError(
-                f"{self.description} was measured with {self.coils} coils; "
-                f"⟦coils⟧ {asked.coils} is for simulated scans."
-            )
+        self.check_coils(acquisition, asked)
         for name in ("mask", "acs_lines"):
             if name in acquisition:
                 raise RequestError(
-                    f"{self.description} was not measured line by line: --{name.replace('_', '-')} "
+                    f"{self.description} was not measured line by line: ⟦{name}⟧ "
                     "does not apply; ⟦acceleration⟧ leaves out spokes."
                 )
 
@@ -202,7 +152,7 @@ class SpokesDataset(Dataset):
         Those hold some signal, which coils share: it says how much noise there is at most, but
         would be taken for a correlation of the coils' noise.
         """
-        flat = part.samples.reshape(len(part.samples), -1)
+        flat = part.kspace.reshape(len(part.kspace), -1)
         found = outer_noise(flat, part.trajectory.radius.ravel())
         if self.noise_sigma > 0:
             bound = None if found is None else found.sigma
@@ -212,28 +162,10 @@ class SpokesDataset(Dataset):
         at_most = found.sigma > 0 and found.purity < PURE
         return SliceNoise(found.sigma, f"estimated from {found.place}", at_most=at_most)
 
-    def _few_coils(self, parts: list[SpokesSlice]) -> list[SpokesSlice]:
-        """The virtual coils of most energy, where a person wants fewer than there are."""
-        wanted = 1 if self.coil_use == "combine" else self.virtual_coils
-        if wanted is None or wanted >= self.coils:
-            return parts
-        few = [
-            part.mixed(principal_coils(torch.from_numpy(part.samples), wanted).numpy().conj().T)
-            for part in parts
-        ]
-        energy = [sum(float(np.square(np.abs(p.samples)).sum()) for p in ps) for ps in (few, parts)]
-        text = (
-            f"{self.coils}, compressed to {wanted} with {energy[0] / energy[1]:.1%} of the energy"
-        )
-        self.say("coils", text, "option")
-        if wanted == 1:
-            self.warn("One virtual coil: the image is shaded by its sensitivity.")
-        return few
-
     def _maps(
         self, numbers: Sequence[int], parts: list[SpokesSlice], chosen: NDArray[np.intp]
     ) -> tuple[Tensor | None, str]:
-        if len(parts[0].samples) == 1:
+        if len(parts[0].kspace) == 1:
             return None, "one coil"
         given = [part.maps for part in parts if part.maps is not None]
         if given:
@@ -243,28 +175,16 @@ class SpokesDataset(Dataset):
         for number, part in zip(numbers, parts, strict=True):
             full = part.trajectory
             used = Trajectory(full.positions[:, chosen], full.size)
-            centre = centred_fft2(_coil_images(part.samples[:, chosen], used))
+            centre = centred_fft2(_coil_images(part.kspace[:, chosen], used))
             what = f"{self.description}: slice {number}"
             found.append(estimate_maps(centre, covered_block(used), what))
         source = f"{found[0].method}, from {found[0].lines} central Fourier samples each way"
         self.say("coil maps", source, "estimated")
         return torch.stack([one.maps for one in found]), source
 
-    def _scale(
-        self, operator: NonCartesianMRI, y: Tensor, reference: Tensor | None
-    ) -> tuple[float, str]:
-        """The magnitude a prior sees as 1, and what it was taken from."""
-        if self.given_scale is not None:
-            self.say("MR scale", f"{self.given_scale:.4g}", "option")
-            return self.given_scale, "option"
-        source = "the gridded image" if reference is None else "the fully sampled image"
-        scale = mr_scale(operator.pseudo_inverse(y) if reference is None else reference)
-        self.say("MR scale", f"{scale:.4g} (0.99 quantile of the magnitude)", source)
-        return scale, source
-
     def _check_echo(self, part: SpokesSlice) -> None:
         """The strongest samples lie at the centre of k-space, unless delays or units are wrong."""
-        distance = part.trajectory.distance_of_echo(np.square(np.abs(part.samples)).sum(axis=0))
+        distance = part.trajectory.distance_of_echo(np.square(np.abs(part.kspace)).sum(axis=0))
         sentence = (
             f"The strongest sample of a readout comes {distance:.2g} cycles per field of view from "
             "the centre of k-space"

@@ -15,10 +15,11 @@ import numpy as np
 
 from engine.data.dataset import Dataset, ImageDataset
 from engine.data.images.air import keep_above_air
+from engine.data.readers.file_array import FileArray
 from engine.data.readers.npy import npz_names, read_npy, read_npz
 from engine.data.readers.volumes.slices import Indexable, SliceView, by_slices
 from engine.data.sidecar import Described, describe
-from engine.data.sinogram.water import CT_UNITS, to_hu
+from engine.data.sinogram.units import CT_UNITS, to_hu
 from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.spec.input_options import InputOptions
 
@@ -209,3 +210,26 @@ def image_array(array: np.ndarray | SliceView, path: Path, options: InputOptions
             keep_above_air(dataset)
     dataset.settle_slices(options.slice_spacing_mm, "option")
     return dataset
+
+
+def open_raw(path: Path, options: InputOptions) -> Dataset:
+    described = describe(path, options)
+    if described.shape is None:
+        raise RequestError(
+            f"{path.name} has no header: put a {path.stem}.json beside it that gives its shape "
+            "(and dtype, byte_order)."
+        )
+    dtype = np.dtype(described.dtype)
+    dtype = dtype.newbyteorder("<" if described.byte_order == "little" else ">")
+    wanted = math.prod(described.shape) * dtype.itemsize
+    try:
+        size = path.stat().st_size
+        if size != wanted:
+            raise RequestError(
+                f"{path.name} has {size} bytes, and {described.shape} values of "
+                f"{described.dtype} are {wanted}."
+            )
+    except OSError as error:
+        raise RequestError(f"{path} cannot be read.") from error
+    array = FileArray(path, dtype, described.shape)
+    return open_array(array, path, options, partial(open_raw, path))

@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.data.readers.units import millimetres
 from engine.data.sidecar import describe
 from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
-from engine.data.sinogram.line_integrals import Rows
 from engine.data.sinogram.scan_geometry import Scan
+from engine.data.sinogram.units import Rows, millimetres
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

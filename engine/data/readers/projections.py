@@ -13,9 +13,9 @@ from engine.data.readers.volumes.slices import SliceView
 from engine.data.sidecar import Described, describe
 from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
 from engine.data.sinogram.geometry_check import FEWEST_BINS, NOTHING_FITS, SHORT_ARC_DEG, arc_deg
-from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
 from engine.data.sinogram.rotation_centre import estimate_offset
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
+from engine.data.sinogram.units import Rows, from_counts, from_transmission
 from engine.physics.noise_estimate import Detector, photon_transfer
 from engine.spec.errors import RequestError, marked
 from engine.spec.input_options import InputOptions

@@ -11,8 +11,8 @@ from engine.data.readers.projections import with_centre
 from engine.data.readers.volumes.slices import Indexable, by_slices
 from engine.data.sidecar import Described
 from engine.data.sinogram.dataset import Opener, SinogramDataset, open_scan
-from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Scan, layout
+from engine.data.sinogram.units import Rows, from_counts, from_transmission
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

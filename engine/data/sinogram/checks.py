@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from engine.data.dataset import Check
 from engine.data.sinogram.detector_repair import find_bad
 from engine.data.sinogram.geometry_check import seems_in_radians
-from engine.data.sinogram.line_integrals import Rows
+from engine.data.sinogram.units import Rows
 from engine.spec.input_options import give
 
 if TYPE_CHECKING:

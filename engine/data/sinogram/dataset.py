@@ -20,7 +20,6 @@ from engine.data.sinogram.checks import check_scan, shows_object
 from engine.data.sinogram.detector_repair import MOST_BAD, Repair, fill_in
 from engine.data.sinogram.field_check import FEW, check_field
 from engine.data.sinogram.geometry_check import Proposal, check_geometry, judge
-from engine.data.sinogram.line_integrals import Rows
 from engine.data.sinogram.line_noise import (
     LineNoise,
     declared_noise,
@@ -28,13 +27,12 @@ from engine.data.sinogram.line_noise import (
     transferred_noise,
 )
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Layout, Scan, layout
+from engine.data.sinogram.units import Rows, water_of
 from engine.data.sinogram.view_selection import select_views
-from engine.data.sinogram.water import water_of
 from engine.physics.aperture import ApertureCT
 from engine.physics.fbp import fbp
-from engine.physics.field_of_view import field_of_view, truncated_share
+from engine.physics.field_of_view import MeasuredCT, field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
-from engine.physics.measured_operator import MeasuredCT
 from engine.physics.noise_estimate import Detector
 from engine.physics.plugins import make_ct_operator
 from engine.physics.problem import Problem

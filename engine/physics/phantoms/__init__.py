@@ -9,6 +9,6 @@ The same seed gives the same bits; another size shows the same anatomy at anothe
 from engine.physics.phantoms.brain import brain_mr
 from engine.physics.phantoms.head import CONTRASTS
 from engine.physics.phantoms.phantom import Lesion, Phantom
-from engine.physics.phantoms.torso import REGIONS, ct_phantom
+from engine.physics.phantoms.stack import REGIONS, ct_phantom
 
 __all__ = ["CONTRASTS", "REGIONS", "Lesion", "Phantom", "brain_mr", "ct_phantom"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.physics.phantoms import bones, bowel
+from engine.physics.phantoms import bowel, tissue
 from engine.physics.phantoms.shapes import (
     Array,
     arc,
@@ -47,7 +47,7 @@ def paint(body: Body, upper: bool) -> str:
     for depth in (-4.0, -8.2):
         gap = canvas.cover(offset(wall, depth)) - canvas.cover(offset(wall, depth - 1.2))
         canvas.paint(gap * broken, body.fat)
-    bones.back_muscles(body, 84, 25, 15)
+    tissue.back_muscles(body, 84, 25, 15)
     canvas.fill(cavity, body.visceral_fat, label=LABEL["fat"])
     for side in (-1.0, 1.0):
         belly = arc(offset(wall, -5.0), side * 0.012, side * 0.105, 31)
@@ -55,7 +55,7 @@ def paint(body: Body, upper: bool) -> str:
         canvas.fill(offset(tube(belly, swell), 1.3), body.fat)
         canvas.fill(tube(belly, swell), body.muscle, label=LABEL["muscle"])
     canvas.fill(tube(np.array([[0.0, -90.0], [0.0, -80.0]]), 2.5), body.fat)
-    bones.ribs(body, offset(cavity, -1.0), 0.19, 0.36, 4 if upper else 3, head=False)
+    tissue.ribs(body, offset(cavity, -1.0), 0.19, 0.36, 4 if upper else 3, head=False)
     spine_y = rng.uniform(36, 42)
     _great_vessels(body, spine_y)
     if not upper:
@@ -67,7 +67,7 @@ def paint(body: Body, upper: bool) -> str:
     _stomach(body, upper)
     _liver(body, upper)
     _pancreas(body, upper)
-    bones.vertebra(body, spine_y, rng.uniform(1.1, 1.25), 40)
+    tissue.vertebra(body, spine_y, rng.uniform(1.1, 1.25), 40)
     bowel.loops(body, cavity, 8 if upper else int(rng.integers(12, 26)))
     bowel.mesentery(body, cavity)
     return "upper abdomen" if upper else "kidneys"

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.physics.phantoms import bones
+from engine.physics.phantoms import tissue
 from engine.physics.phantoms.shapes import (
     Array,
     arc,
@@ -44,16 +44,16 @@ def paint(body: Body, upper: bool) -> str:
     canvas = body.canvas
     _wall(body, cavity, upper)
     if upper:
-        bones.shoulder_blades(body)
-    bones.back_muscles(body, 95, 27, 12)
+        tissue.shoulder_blades(body)
+    tissue.back_muscles(body, 95, 27, 12)
     body.organ(cavity, body.visceral_fat, "mediastinum")
     lungs = _lungs(body, canvas.cover(cavity))
-    bones.ribs(body, cavity, 0.12, 0.37, int(rng.integers(5, 7)), head=rng.random() < 0.7)
-    bones.sternum(body, -86)
+    tissue.ribs(body, cavity, 0.12, 0.37, int(rng.integers(5, 7)), head=rng.random() < 0.7)
+    tissue.sternum(body, -86)
     level = _great_vessels(body) if upper else _heart(body)
     visible = lungs * (canvas.labels == LABEL["lung"])
     _lung_trees(body, visible)
-    bones.vertebra(body, rng.uniform(53, 58), rng.uniform(0.9, 1.05), 33)
+    tissue.vertebra(body, rng.uniform(53, 58), rng.uniform(0.9, 1.05), 33)
     return level
 
 

@@ -14,10 +14,12 @@ import torch
 
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
+from engine.physics.matrix_free import MatrixFreeCTOperator, suits_matrix
 from engine.physics.operator import Operator
 from engine.spec.errors import RequestError
 
-BACKENDS: Final = ("native", "astra", "torch-radon")
+# 'native' stores a matrix, 'auto' takes it where that serves well and 'matrix-free' elsewhere.
+BACKENDS: Final = ("auto", "native", "matrix-free", "astra", "torch-radon")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ def available_backends() -> dict[str, BackendStatus]:
     """Name -> status of every CT back end; looks for packages without importing them."""
     return {
         "native": BackendStatus(True, "sparse system matrix, exact adjoint, CPU and CUDA"),
+        "matrix-free": BackendStatus(True, "the same weights computed on the fly, CPU and CUDA"),
         "astra": _astra_status(),
         "torch-radon": _torch_radon_status(),
     }
@@ -39,7 +42,7 @@ def available_backends() -> dict[str, BackendStatus]:
 
 def make_ct_operator(
     geometry: CTGeometry,
-    backend: str = "native",
+    backend: str = "auto",
     device: torch.device | str = "cpu",
     filter_name: str = "ramp",
     weighting: str = "mean",
@@ -53,6 +56,8 @@ def make_ct_operator(
     """
     if backend not in BACKENDS:
         raise RequestError(f"Unknown CT back end '{backend}': expected {', '.join(BACKENDS)}.")
+    if backend == "auto":
+        backend = "native" if suits_matrix(geometry) else "matrix-free"
     status = available_backends()[backend]
     if not status.available:
         raise RequestError(f"The CT back end '{backend}' cannot be used: {status.detail}.")
@@ -64,7 +69,8 @@ def make_ct_operator(
         from engine.physics.plugins.torch_radon_backend import TorchRadonOperator
 
         return TorchRadonOperator(geometry, device, filter_name, weighting)
-    return CTOperator(geometry, device, filter_name=filter_name, weighting=weighting)
+    own = MatrixFreeCTOperator if backend == "matrix-free" else CTOperator
+    return own(geometry, device, filter_name=filter_name, weighting=weighting)
 
 
 def _installed(package: str) -> bool:

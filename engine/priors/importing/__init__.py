@@ -27,8 +27,8 @@ from engine.priors.importing.checkpoint import (
 )
 from engine.priors.importing.diffusers_folder import read_diffusers_folder
 from engine.priors.importing.edm_pickle import read_edm_pickle
-from engine.priors.importing.safetensors_weights import is_safetensors, read_safetensors
 from engine.priors.importing.state_dict import recognise
+from engine.priors.importing.stored import is_safetensors, read_safetensors
 from engine.priors.importing.torch_zip import read_torch_zip
 from engine.priors.safetensors_file import PriorHeader, save_prior
 from engine.spec.errors import RequestError, marked

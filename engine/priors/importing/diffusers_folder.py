@@ -13,8 +13,7 @@ from typing import Any
 
 from engine.priors.discrete_schedule import linear_schedule, sigmas
 from engine.priors.importing.checkpoint import Checkpoint, check_size, read_json
-from engine.priors.importing.safetensors_weights import read_safetensors
-from engine.priors.importing.stored import Weight
+from engine.priors.importing.stored import Weight, read_safetensors
 from engine.priors.importing.torch_zip import read_torch_zip
 from engine.priors.networks import diffusers_unet
 from engine.spec.errors import RequestError

@@ -16,7 +16,6 @@ import torch
 
 from engine.priors.importing.bounds import Budget
 from engine.priors.importing.checkpoint import Checkpoint, chosen, plain
-from engine.priors.importing.legacy_storage import load_from_bytes
 from engine.priors.importing.safe_pickle import Record, read_pickle
 from engine.priors.importing.stored import (
     NUMPY_NAMES,
@@ -25,6 +24,7 @@ from engine.priors.importing.stored import (
     rebuild_parameter,
     rebuild_tensor,
 )
+from engine.priors.importing.torch_zip import load_from_bytes
 from engine.priors.networks import adm, song
 from engine.priors.precondition import VPPreconditioned, iddpm_levels
 from engine.spec.errors import RequestError

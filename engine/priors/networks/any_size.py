@@ -13,8 +13,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from engine.priors.adapted import tiled
 from engine.priors.networks.compact import pad_to_multiple
-from engine.priors.tiling import tiled
 from engine.spec.errors import RequestError
 
 # Sides up to this many times the training size go through the network whole: for the public

@@ -22,9 +22,8 @@ from engine.priors.networks.compact import CompactUNet
 from engine.priors.precondition import Preconditioned, precondition
 from engine.priors.training.checkpoint import FILE_NAME, History, read_checkpoint, write_checkpoint
 from engine.priors.training.data import Sampler
-from engine.priors.training.objective import Denoising, Objective, WeightAverage
+from engine.priors.training.objective import Denoising, Objective, Validation, WeightAverage
 from engine.priors.training.settings import RunSettings, TrainingSettings
-from engine.priors.training.validation import Validation
 from engine.spec.errors import DualscopeError, RequestError
 
 ARCHITECTURE = "compact-unet"

@@ -10,7 +10,7 @@ import os
 import re
 import socket
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import SplitResult, urlsplit
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMES = ("tcp", "tls")
 MOST_WORKERS = 256
+CHECK_EVERY = 50
 REACH_S = 5.0
 UNENCRYPTED = "patient data would cross the network unencrypted"
 _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}")
@@ -29,6 +30,10 @@ _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}")
 
 class Where(Protocol):
     """What a ``ClusterRun`` asks of a place."""
+
+    @property
+    def check_every(self) -> int:
+        """One batch in so many, taken at random, is computed here, too; 0 for none."""
 
     def open(self) -> AbstractContextManager[Site]:
         """Connect; whatever was started for it ends when the context does."""
@@ -40,8 +45,10 @@ class LocalWorkers:
 
     count: int
     dashboard: bool = False
+    check_every: int = field(default=CHECK_EVERY, kw_only=True)
 
     def __post_init__(self) -> None:
+        _check(self.check_every)
         if not 1 <= self.count <= MOST_WORKERS:
             raise RequestError(f"⟦workers⟧ must be from 1 to {MOST_WORKERS}, not {self.count}.")
 
@@ -64,8 +71,10 @@ class ClusterAddress:
     tls_ca: Path | None = None
     tls_cert: Path | None = None
     tls_key: Path | None = None
+    check_every: int = field(default=CHECK_EVERY, kw_only=True)
 
     def __post_init__(self) -> None:
+        _check(self.check_every)
         parts = _parts(self.address)
         files = {"ca": self.tls_ca, "cert": self.tls_cert, "key": self.tls_key}
         for name, path in files.items():
@@ -91,7 +100,7 @@ class ClusterAddress:
 
     def open(self) -> AbstractContextManager[Site]:
         self.check_reachable()
-        from engine.workflows.cluster.remote import remote_site
+        from engine.workflows.cluster.local import remote_site
 
         return remote_site(self)
 
@@ -105,6 +114,11 @@ class ClusterAddress:
                 f"Nobody can be reached at {self.address} ({reason.lower()}): "
                 "is the scheduler running, and the port open?"
             ) from error
+
+
+def _check(every: int) -> None:
+    if every < 0:
+        raise RequestError("⟦check_every⟧ must be 0 (never) or the number of slices per check.")
 
 
 def _parts(address: str) -> SplitResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import secrets
 from collections import Counter, deque
 from collections.abc import Generator, Iterator
@@ -12,16 +13,30 @@ import torch
 from torch import Tensor
 
 from engine.spec.control import RunControl
-from engine.spec.errors import DualscopeError, OutOfMemory, RequestError, marked
+from engine.spec.errors import (
+    DualscopeError,
+    OutOfMemory,
+    RequestError,
+    is_out_of_memory,
+    marked,
+    shown,
+)
+from engine.workflows.cluster.answers import (
+    ERROR,
+    MEMORY,
+    REQUEST,
+    SAID,
+    SLICES,
+    unpack_answer,
+)
 from engine.workflows.cluster.compute_targets import Where
-from engine.workflows.cluster.payload import make_parcel
-from engine.workflows.cluster.prior_transfer import delivery_of
+from engine.workflows.cluster.payload import delivery_of, make_parcel
 from engine.workflows.cluster.worker_pool import Crew, Given, Member
 from engine.workflows.volume.batches import Batch, SliceContext
-from engine.workflows.volume.compute import SliceResult, Step, planned_threads
+from engine.workflows.volume.compute import SliceResult, Step, compute_batch, planned_threads
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.reconstruct import Begun, Event, Halved, VolumeRun, named
-from engine.workflows.volume.slice_file import most_bytes, unpack_slice
+from engine.workflows.volume.slice_file import most_bytes, pack_slice, unpack_slice
 
 TOPIC = "dualscope"
 MOST_DEATHS = 3  # of workers that were computing the same batch
@@ -46,6 +61,7 @@ class ClusterRun(VolumeRun):
         self.dashboard: str | None = None  # while the run goes on
         self._id = secrets.token_hex(8)
         self._deaths: Counter[Batch] = Counter()
+        self._strangers = False  # workers that somebody else has started
         self._steps: deque[Step] = deque(maxlen=1000)
 
     def _compute(self, waiting: list[Batch]) -> Generator[Event, None, list[Batch]]:
@@ -56,6 +72,7 @@ class ClusterRun(VolumeRun):
             self.dashboard = site.dashboard
             site.client.subscribe_topic(TOPIC, self._on_report)
             crew = Crew(site, self.plan, prior)
+            self._strangers = not site.local
             try:
                 return (yield from self._with(crew, deque(waiting)))
             finally:
@@ -74,7 +91,10 @@ class ClusterRun(VolumeRun):
             for member, given, answer in crew.finished():
                 yield from self._taken(crew, member, given, answer, waiting)
             while self._steps:
-                yield self._steps.popleft()
+                step = self._steps.popleft()
+                crew.stepped(step.numbers, step.k)
+                yield step
+            self._again(crew.replace_overdue(), waiting)
             yield from crew.events()
         return []
 
@@ -91,51 +111,110 @@ class ClusterRun(VolumeRun):
             raise RequestError(f"Slice {named(batch)}: {marked(error)}") from error
         parcel = make_parcel(self._id, self.plan, batch, problem, self.bench.prior.info.sha256)
         references = dict(zip(batch.computed, _images(problem.reference), strict=False))
-        crew.give(member, parcel.pack(), Given(batch, problem.intensity, references))
+        content = parcel.pack()
+        sha256 = hashlib.sha256(content).digest()
+        crew.give(member, content, Given(batch, problem.intensity, references, parcel.key, sha256))
 
     def _taken(
         self, crew: Crew, member: Member, given: Given, answer: Any, waiting: deque[Batch]
     ) -> Iterator[Event]:
         """Store what a worker has computed, or do what its answer asks for."""
         batch = given.batch
-        failed, said = _failure(answer)
-        if failed == "memory" and len(batch.kept) > 1:
+        try:
+            kind, parts = unpack_answer(answer, given.key, given.parcel_sha256)
+            results = self._results(given, parts) if kind == SLICES else []
+        except ValueError:
+            fault = f"what it sent for slice {named(batch)} is no such slice"
+            self._again([(batch, True), *crew.refuse(member, fault)], waiting)
+            return
+        said = b"".join(parts)[:SAID].decode(errors="replace") if kind != SLICES else ""
+        if kind == MEMORY and len(batch.kept) > 1:
             yield Halved(batch.kept)
             waiting.extendleft(reversed(self.folder.halve(batch)))
-        elif failed == "memory":
+        elif kind == MEMORY:
             raise OutOfMemory
-        elif failed == "request":
-            raise RequestError(f"Slice {named(batch)}: {said}")
-        elif failed == "error":
-            raise DualscopeError(f"Slice {named(batch)}: {said}")
+        elif kind in (REQUEST, ERROR):
+            yield from self._doubted(crew, member, batch, said, waiting)
+        elif not self._is_checked(member):
+            member.slices += len(results)
+            member.done.append(batch)
+            yield from self._store(results)
         else:
-            results = None if failed else self._results(given, answer)
-            if results is None:
-                fault = f"what it sent for slice {named(batch)} is no such slice"
-                self._again([(batch, True), *crew.refuse(member, fault)], waiting)
-            else:
-                member.slices += len(results)
-                yield from self._store(results)
+            yield from self._compared(crew, member, batch, results, waiting)
 
-    def _results(self, given: Given, answer: dict[str, Any]) -> list[SliceResult] | None:
-        """The slices of an answer, which may be anybody's; None unless all is as it should be."""
-        shape, numbers, found = self.plan.image_shape, given.batch.kept, []
-        contents = answer.get("slices")
-        if not isinstance(contents, list) or len(contents) != len(numbers):
+    def _is_checked(self, member: Member) -> bool:
+        """Whether a batch is computed here, too; the first one of a stranger always."""
+        every = self.where.check_every
+        first = self._strangers and not member.checked
+        return every > 0 and (first or secrets.randbelow(every) == 0)
+
+    def _doubted(
+        self, crew: Crew, member: Member, batch: Batch, said: str, waiting: deque[Batch]
+    ) -> Iterator[Event]:
+        """A worker says that a batch cannot be computed: so this computer should fail, too."""
+        ours = self._computed_here(batch)
+        if ours is None:
+            raise DualscopeError(f"Slice {named(batch)}: {said}")
+        if not ours:  # cancelled
+            waiting.appendleft(batch)
+            return
+        fault = shown(f"it fails at slice {named(batch)}, which this computer can do ({said})")
+        self._again(crew.refuse(member, fault), waiting)
+        yield from self._store(ours)
+
+    def _computed_here(self, batch: Batch) -> list[SliceResult] | None:
+        """By this process; nothing if cancelled, None where it has not enough memory."""
+        try:
+            return compute_batch(self.plan, batch, self.bench, self.control)
+        except RequestError as error:
+            raise RequestError(f"Slice {named(batch)}: {marked(error)}") from error
+        except (OutOfMemory, MemoryError, RuntimeError) as error:
+            if not (isinstance(error, OutOfMemory) or is_out_of_memory(error)):
+                raise
             return None
+
+    def _compared(
+        self,
+        crew: Crew,
+        member: Member,
+        batch: Batch,
+        results: list[SliceResult],
+        waiting: deque[Batch],
+    ) -> Iterator[Event]:
+        """Store a batch if this computer gets the same bits; else all of the worker's is redone."""
+        ours = self._computed_here(batch)
+        if ours is None:  # this computer cannot tell
+            ours = results
+        if not ours:  # cancelled
+            waiting.appendleft(batch)
+        elif list(map(_bits, ours)) == list(map(_bits, results)):
+            member.checked = True
+            member.slices += len(results)
+            member.done.append(batch)
+            yield from self._store(results)
+        else:
+            fault = (
+                f"slice {named(batch)} from it differs from what this computer computes, "
+                "so all its slices are done again"
+            )
+            redone = [b for b in self.folder.division if set(b.kept) & _kept(member.done)]
+            self.folder.discard(sorted(_kept(redone)))
+            member.done.clear()
+            self._again([*((b, False) for b in redone), *crew.refuse(member, fault)], waiting)
+            yield from self._store(ours)
+
+    def _results(self, given: Given, contents: list[bytes]) -> list[SliceResult]:
+        """The slices of an answer; `ValueError` unless all is as it should be."""
+        shape, numbers, found = self.plan.image_shape, given.batch.kept, []
+        if len(contents) != len(numbers) or max(map(len, contents)) > most_bytes(shape):
+            raise ValueError("not these slices")
         for number, content in zip(numbers, contents, strict=True):
-            if not isinstance(content, bytes) or len(content) > most_bytes(shape):
-                return None
-            try:
-                result = unpack_slice(content, number, shape)
-            except ValueError:
-                return None
+            result = unpack_slice(content, number, shape)
             if not bool(torch.isfinite(result.image).all()):
-                return None
+                raise ValueError("not finite")
+            reference = given.references.get(number)
             found.append(
-                dataclasses.replace(
-                    result, intensity=given.intensity, reference=given.references.get(number)
-                )
+                dataclasses.replace(result, intensity=given.intensity, reference=reference)
             )
         return found
 
@@ -168,10 +247,10 @@ def _images(batch: Tensor | None) -> list[Tensor]:
     return [image.detach().to("cpu", torch.float32).contiguous().clone() for image in batch]
 
 
-def _failure(answer: Any) -> tuple[str, str]:
-    """How a task failed, if it did, and what it said; an exception is not from our code."""
-    if not isinstance(answer, dict):
-        return "strange", ""
-    failed = answer.get("failed", "")
-    known = failed in ("", "memory", "request", "error")
-    return (failed if known else "strange"), str(answer.get("said", ""))[:1000]
+def _bits(result: SliceResult) -> bytes:
+    """All of a slice that does not depend on who computed it."""
+    return pack_slice(dataclasses.replace(result, seconds=0.0, reference=None))
+
+
+def _kept(batches: list[Batch]) -> set[int]:
+    return {number for batch in batches for number in batch.kept}

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from distributed import Security
+
 from engine.spec.errors import DualscopeError
-from engine.workflows.cluster.connection import Site, connected, own_loop
-from engine.workflows.cluster.dask_config import quiet
+from engine.workflows.cluster.connection import Site, connected, own_loop, quiet
 from engine.workflows.cluster.local import ANY_PORT, HERE, environment
-from engine.workflows.cluster.private import SCHEME
+from engine.workflows.cluster.own_pickles import only_own_pickles
 
 START_S = 120.0
 ENTRY = "import sys; from distributed.cli.dask_{0} import main; sys.exit(main())"
@@ -34,13 +35,15 @@ class Separate:
 
 @contextlib.contextmanager
 def separate_processes(workers: int) -> Iterator[Separate]:
-    """Open to processes of this session only, as `engine.workflows.cluster.private` says."""
+    """They talk by TLS with a certificate of this session."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(quiet())
+        stack.enter_context(only_own_pickles())
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dualscope-bench-"))
         file = Path(folder) / "scheduler.json"
-        options = ["--scheduler-file", str(file), "--preload", "engine.workflows.cluster.private"]
-        options += ["--host", HERE, "--protocol", f"{SCHEME}://", "--dashboard-address", ANY_PORT]
+        security = Security.temporary()
+        options = ["--scheduler-file", str(file), *_tls_options(security, Path(folder))]
+        options += ["--host", HERE, "--protocol", "tls://", "--dashboard-address", ANY_PORT]
         scheduler = stack.enter_context(_process("scheduler", [*options, "--port", "0"], folder, 0))
         _until(file.exists)
         more = [*options, "--nthreads", "1", "--no-nanny", "--local-directory", folder]
@@ -50,7 +53,7 @@ def separate_processes(workers: int) -> Iterator[Separate]:
         ]
         loop = stack.enter_context(own_loop())
         address = _address(file)
-        client = stack.enter_context(connected(address, loop))
+        client = stack.enter_context(connected(address, loop, security=security))
         client.wait_for_workers(workers, timeout=START_S)
         yield Separate(
             Site(client, local=False), scheduler.pid, tuple(process.pid for process in started)
@@ -80,6 +83,16 @@ def _process(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _tls_options(security: Security, folder: Path) -> list[str]:
+    """Certificate and key as files that only this person can read, for programs that want files."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    role = security.get_tls_config_for_role("client")
+    for path, what in ((cert, "cert"), (key, "key")):
+        path.touch(mode=0o600)
+        path.write_text(role[what], encoding="ascii")
+    return ["--tls-ca-file", str(cert), "--tls-cert", str(cert), "--tls-key", str(key)]
 
 
 def _address(file: Path) -> str:

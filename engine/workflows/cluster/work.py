@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
 import tempfile
 import threading
 import time
@@ -34,6 +33,14 @@ from engine.spec.errors import (
     bug_message,
     marked,
 )
+from engine.workflows.cluster.answers import (
+    ERROR,
+    MEMORY,
+    REQUEST,
+    SLICES,
+    pack_answer,
+    pack_facts,
+)
 from engine.workflows.cluster.payload import Parcel
 from engine.workflows.volume.batches import SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, compute_batch
@@ -48,18 +55,18 @@ _priors: OrderedDict[str, Prior] = OrderedDict()
 _one_at_a_time = threading.Lock()
 
 
-def handshake(prior: bytes | str, sha256: str, modality: str, device: str) -> dict[str, Any]:
+def handshake(prior: bytes | str, sha256: str, modality: str, device: str) -> bytes:
     """Keep the prior; ``fault`` is why this worker cannot be used."""
     torch.set_num_threads(1)
-    facts = {"versions": versions(), "process": os.getpid(), "fault": ""}
+    fault = ""
     if device not in available_devices():
-        facts["fault"] = f"it has no {device}"
-        return facts
-    try:
-        _keep(prior, sha256, modality)
-    except RequestError as error:
-        facts["fault"] = f"it cannot use the prior: {error}"
-    return facts
+        fault = f"it has no {device}"
+    else:
+        try:
+            _keep(prior, sha256, modality)
+        except RequestError as error:
+            fault = f"it cannot use the prior: {error}"
+    return pack_facts({"versions": versions(), "fault": fault})
 
 
 def _keep(prior: bytes | str, sha256: str, modality: str) -> None:
@@ -83,22 +90,28 @@ def _from_bytes(content: bytes, sha256: str) -> Prior:
         return load_prior_file(path)
 
 
-def compute(content: bytes) -> dict[str, Any]:
-    """The slices of a parcel as bytes; what went wrong comes back as a sentence, not a trace.
+def compute(content: bytes) -> bytes:
+    """The answer to a parcel; what went wrong comes back as a sentence, not a trace.
 
     Dask would log a trace, and with it the beginning of the arguments.
     """
     with _one_at_a_time:
-        try:
-            return {"slices": [pack_slice(result) for result in _results(Parcel.unpack(content))]}
-        except RequestError as error:
-            return {"failed": "request", "said": marked(error)}
-        except Exception as error:
-            failure = as_user_error(error)
-            if isinstance(failure, OutOfMemory):
-                return {"failed": "memory", "said": marked(failure)}
-            known = isinstance(failure, DualscopeError)
-            return {"failed": "error", "said": marked(failure) if known else bug_message(error)}
+        parcel = Parcel.unpack(content)
+        kind, parts = _answer(parcel)
+        return pack_answer(kind, parts, parcel.key, content)
+
+
+def _answer(parcel: Parcel) -> tuple[int, list[bytes]]:
+    try:
+        return SLICES, [pack_slice(result) for result in _results(parcel)]
+    except RequestError as error:
+        return REQUEST, [marked(error).encode()]
+    except Exception as error:
+        failure = as_user_error(error)
+        if isinstance(failure, OutOfMemory):
+            return MEMORY, []
+        known = isinstance(failure, DualscopeError)
+        return ERROR, [(marked(failure) if known else bug_message(error)).encode()]
 
 
 def _results(parcel: Parcel) -> list[SliceResult]:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any
 
 from distributed import Future, wait
-from distributed.client import FutureCancelledError
 
 from engine.physics.units import IntensityMap
-from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.errors import DualscopeError, RequestError, shown
+from engine.workflows.cluster.answers import unpack_facts
 from engine.workflows.cluster.connection import Site
-from engine.workflows.cluster.prior_transfer import Delivery
+from engine.workflows.cluster.payload import Delivery
+from engine.workflows.cluster.pulse import Pulse
 from engine.workflows.cluster.task import compute, handshake
 from engine.workflows.volume.batches import Batch
 from engine.workflows.volume.plan import VolumePlan
@@ -27,7 +29,14 @@ from engine.workflows.volume.reconstruct import WorkerState
 
 REFRESH_S = 0.5  # between two looks at who is there
 WAIT_S = 0.2
-RESULT_S = 30.0
+RESULT_S = 10.0
+SCHEDULER_S = 30.0
+GREETING_S = 120.0  # to load the libraries and the prior
+MOST_NAME = 100
+LOST = (
+    "The connection to the scheduler is lost: is it running, and is the network up? "
+    "Slices that were stored stay."
+)
 PATIENCE_S = {"first": 60.0, "again": 60.0}  # without any worker
 SAME = ("dualscope", "torch", "numpy", "platform")  # or the bits may differ
 MEMORY_STEP = 10_000_000  # smaller changes are not told
@@ -40,6 +49,8 @@ class Given:
     batch: Batch
     intensity: IntensityMap
     references: dict[int, Any]
+    key: bytes  # of the answer's seal
+    parcel_sha256: bytes
 
 
 @dataclass
@@ -55,6 +66,14 @@ class Member:
     tasks: dict[Future, Given] = field(default_factory=dict)  # in the order of their work
     slices: int = 0
     memory: int = 0
+    ended: bool = False  # killed by us: another process comes in its place
+    checked: bool = False  # something of it was computed here, too, and was the same
+    done: list[Batch] = field(default_factory=list)
+    pulse: Pulse = field(default_factory=Pulse)
+
+    def heartbeat(self, info: dict[str, Any]) -> None:
+        self.memory = int((info.get("metrics") or {}).get("memory") or 0)
+        self.pulse.beat(info.get("last_seen"))
 
     def told(self, lost: bool = False) -> WorkerState:
         state = "computing" if self.tasks else "ready" if self.ready else "starting"
@@ -99,21 +118,26 @@ class Crew:
                 lost += self._lose(member)
         for address, info in present.items():
             member = self.members.get(address) or self._meet(address, info)
-            member.memory = int((info.get("metrics") or {}).get("memory") or 0)
+            member.heartbeat(info)
         for member in self.members.values():
             self._heard(member)
         return lost
 
     def _present(self) -> dict[str, dict[str, Any]]:
         try:  # not scheduler_info(), which at times gives a cached answer without workers
-            return self.client.sync(self.client.scheduler.identity, n_workers=-1)["workers"]
+            if self.client.status != "running":
+                raise ConnectionError(self.client.status)
+            identity = self.client.sync(
+                self.client.scheduler.identity, n_workers=-1, callback_timeout=SCHEDULER_S
+            )
+            workers = identity["workers"]
+            return {str(a): info for a, info in workers.items() if isinstance(info, dict)}
         except Exception as error:
-            raise DualscopeError(
-                f"The connection to the scheduler is lost ({type(error).__name__})."
-            ) from error
+            raise DualscopeError(LOST) from error
 
     def _meet(self, address: str, info: dict[str, Any]) -> Member:
-        member = Member(address, str(info.get("name")), str(info.get("local_directory")))
+        name = shown(info.get("name"))[:MOST_NAME]
+        member = Member(address, name, str(info.get("local_directory")))
         member.greeting = self.client.submit(
             handshake,
             self._content,
@@ -127,13 +151,17 @@ class Crew:
 
     def _heard(self, member: Member) -> None:
         """Take a worker's answer to the greeting."""
-        if member.greeting is None or not member.greeting.done():
+        if member.greeting is None:
             return
-        answer, member.greeting = _answer(member.greeting), None
-        if not isinstance(answer, dict):
+        if not member.greeting.done():
+            if member.pulse.waited() > GREETING_S:
+                self.refuse(member, "it does not answer")
+            return
+        answer, member.greeting = unpack_facts(_answer(member.greeting)), None
+        if answer is None:
             self.refuse(member, "it cannot run this program: is dualscope installed there?")
         elif fault := answer.get("fault") or _difference(self.plan.versions, answer):
-            self.refuse(member, str(fault)[:300])
+            self.refuse(member, shown(fault)[:300])
         else:
             member.ready = self._met = True
 
@@ -157,7 +185,7 @@ class Crew:
 
     def check_any_usable(self) -> None:
         """A run without workers ends in a sentence, not in waiting."""
-        usable = [member for member in self.members.values() if not member.fault]
+        usable = [m for m in self.members.values() if not m.fault or m.ended]
         if usable:
             self._hope = time.monotonic()
         elif self.members:
@@ -177,7 +205,32 @@ class Crew:
         return idle if idle is not None and len(idle.tasks) < room else None
 
     def give(self, member: Member, parcel: bytes, given: Given) -> None:
+        if not member.tasks:
+            member.pulse.begin()
         member.tasks[self.client.submit(compute, parcel, **_only(member.address))] = given
+
+    def stepped(self, numbers: tuple[int, ...], k: int) -> None:
+        """A worker says that its batch has come to iteration ``k``."""
+        for member in self.members.values():
+            if member.tasks and next(iter(member.tasks.values())).batch.kept == numbers:
+                member.pulse.step(k)
+
+    def replace_overdue(self) -> list[tuple[Batch, bool]]:
+        """Take away what a worker should have computed long ago; one of ours starts anew."""
+        taken: list[tuple[Batch, bool]] = []
+        known = [m.pulse.pace for m in self.members.values() if m.pulse.pace is not None]
+        slowest = max(known, default=None)
+        for member in self.members.values():
+            if not member.tasks:
+                continue
+            batch = next(iter(member.tasks.values())).batch
+            late = member.pulse.overdue(len(batch.computed), slowest, alike=self.site.local)
+            if late:
+                taken += self.refuse(member, f"slice {batch.kept[0]}: {late}")
+                if self.site.end is not None:
+                    member.ended = True
+                    self.site.end(member.address)
+        return taken
 
     def wait(self) -> None:
         """Until something is done, or for a moment."""
@@ -186,7 +239,7 @@ class Crew:
         if not futures:
             time.sleep(WAIT_S)
             return
-        with self.client.as_current(), contextlib.suppress(TimeoutError, FutureCancelledError):
+        with self.client.as_current(), contextlib.suppress(TimeoutError, CancelledError):
             wait(futures, timeout=WAIT_S, return_when="FIRST_COMPLETED")
 
     def finished(self) -> Iterator[tuple[Member, Given, Any]]:
@@ -196,9 +249,11 @@ class Crew:
                 if future not in member.tasks:  # refused while we were away
                     continue
                 answer = _answer(future)
-                if isinstance(answer, TimeoutError):  # its worker is dying: we shall see
+                if isinstance(answer, TimeoutError | CancelledError):  # its worker is dying, or
+                    self._present()  # the scheduler
                     continue
                 given = member.tasks.pop(future)
+                member.pulse.finish(len(given.batch.computed))
                 future.release()
                 yield member, given, answer
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.files.atomic import remove_partials, write_bytes_atomic
-from engine.files.path_safety import check_regular
+from engine.files.budget import read_json
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import RequestError
 
@@ -29,15 +29,7 @@ class Store:
         remove_partials(path)
 
     def _read(self) -> dict[str, list[Row]]:
-        try:
-            check_regular(self.path)
-            if self.path.stat().st_size > MAX_RECORD_BYTES:
-                raise RequestError(f"{self.path} is too large to hold an experiment.")
-            body = json.loads(self.path.read_bytes())
-        except OSError as error:
-            raise RequestError(f"Cannot read {self.path}: {error.strerror}.") from error
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"{self.path} is not valid JSON.") from error
+        body = read_json(self.path, MAX_RECORD_BYTES, "the results of an experiment")
         known = isinstance(body, dict) and body.get("format") == FORMAT
         if not known or body.get("format_version") != FORMAT_VERSION:
             raise RequestError(f"{self.path} is not an experiment of this version of Dualscope.")

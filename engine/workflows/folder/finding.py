@@ -17,7 +17,7 @@ from engine.data.readers.dicom.files import SUFFIXES as DICOM_SUFFIXES
 from engine.data.readers.dicom.kinds import modality_of, object_name
 from engine.data.readers.dicom.magic import is_dicom
 from engine.data.readers.dicom.scan import PROJECTION_ROWS, Header, read_header
-from engine.data.readers.volumes.tiff_stack import SUFFIXES as TIFF_SUFFIXES
+from engine.data.readers.volumes.picture import SUFFIXES as TIFF_SUFFIXES
 from engine.data.sidecar import sidecar_of
 from engine.data.source import READERS
 from engine.export.outputs import suffix_of

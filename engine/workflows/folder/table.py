@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.path_safety import check_regular
+from engine.files.budget import read_json
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import RequestError
 from engine.workflows.folder.request import SAFE, free_name
@@ -125,15 +125,7 @@ class Table:
         return sum(row.status in states for row in self.rows)
 
     def _read(self, path: Path) -> list[Row]:
-        try:
-            check_regular(path)
-            if path.stat().st_size > MAX_RECORD_BYTES:
-                raise RequestError(f"{path} is too large to be a table of results.")
-            body = json.loads(path.read_bytes())
-        except OSError as error:
-            raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-        except (ValueError, RecursionError) as error:
-            raise RequestError(f"{path} is not valid JSON: name another folder.") from error
+        body = read_json(path, MAX_RECORD_BYTES, "a table of results")
         known = isinstance(body, dict) and body.get("format") == FORMAT
         if not known or body.get("format_version") != FORMAT_VERSION:
             raise RequestError(f"{path} is not a table of results: name another folder.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from engine.export.outputs import linear_window, window_to_bytes
+from engine.export.outputs import window_to_bytes
 
 CAPTION_PX, BAR_PX, LABEL_PX, GAP_PX = 36, 10, 46, 6
 LINE_PX = 17
@@ -142,12 +142,6 @@ def bars(
         line = LINE_PX + height - round(height * level / top)
         pen.line((0, line, width, line), fill=(255, 255, 255))
     return canvas
-
-
-def grey_window(values: np.ndarray) -> tuple[float, float]:
-    """The range of a picture without its tails."""
-    low, high = np.quantile(values, [0.001, 0.999])
-    return linear_window(float(low), float(high))
 
 
 def _broken(line: str, width: int) -> list[str]:

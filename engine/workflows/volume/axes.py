@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.metrics.ct import WINDOW_HU
 from engine.metrics.profiles import default_profile, quick
+from engine.metrics.published import WINDOW_HU
 from engine.physics.units import IntensityMap
 
 AXES = ("axial", "coronal", "sagittal")

@@ -19,8 +19,8 @@ from engine.physics.memory import PeakMemory
 from engine.priors.catalogue import load_prior
 from engine.priors.prior import Prior
 from engine.runs.prepare import Prepared, check_job, make_run, open_dataset, prepare
-from engine.solvers.backward_memory import free_bytes
 from engine.solvers.catalogue import find_solver
+from engine.solvers.sitcom import free_bytes
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
 

@@ -6,13 +6,16 @@ import contextlib
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.metrics.profiles import default_profile, evaluate
 from engine.physics.problem import Problem
 from engine.physics.units import IntensityMap
+from engine.runs.frames import pictures_of
 from engine.runs.prepare import make_run
 from engine.runs.run import Run, image_sha256
 from engine.spec.control import RunControl
@@ -23,11 +26,13 @@ from engine.workflows.volume.plan import VolumePlan
 
 @dataclass(frozen=True)
 class Step:
-    """An iteration of a batch is done."""
+    """An iteration of a batch is done; of a worker far away its images are not known."""
 
     numbers: tuple[int, ...]  # of the slices that are kept
     k: int
     K: int
+    images: Callable[[int], np.ndarray] | None = field(default=None, compare=False)
+    # by the slice's number, in HU or the MR scale
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,8 @@ def steps_of(
             iteration = next(iterations, None)
         if iteration is None:
             break
-        yield Step(batch.kept, iteration.k, iteration.K)
+        seen = partial(_picture, problem, batch, iteration.image)
+        yield Step(batch.kept, iteration.k, iteration.K, seen)
     if run.status != "done":
         return []
     seconds = (time.perf_counter() - began) / len(batch.kept)
@@ -127,6 +133,11 @@ def _results(
             )
         )
     return found
+
+
+def _picture(problem: Problem, batch: Batch, image: Tensor, number: int) -> np.ndarray:
+    at = batch.computed.index(number)
+    return pictures_of(problem, image[at : at + 1])[0]
 
 
 def _stored(image: Tensor) -> Tensor:

@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from engine.files.atomic import remove_partials, write_bytes_atomic
-from engine.files.file_lock import ROOM_LOCK, lock_file
-from engine.files.path_safety import check_regular
+from engine.files.atomic import ROOM_LOCK, lock_file, remove_partials, write_bytes_atomic
+from engine.files.budget import read_json
 from engine.files.record import MAX_RECORD_BYTES, plain
 from engine.spec.errors import DualscopeError, RequestError, marked
 from engine.workflows.volume.batches import Batch, halves
@@ -105,6 +104,13 @@ class VolumeFolder:
                 write_slice(self.path, result)
         self.stored.update(result.number for result in results)
         self._note(*({"what": "stored", "slice": r.number, "sha256": r.sha256} for r in results))
+
+    def discard(self, numbers: list[int]) -> None:
+        """Slices that are not to be believed are missing again."""
+        for number in numbers:
+            self.stored.discard(number)
+            (self.path / slice_name(number)).unlink(missing_ok=True)
+        self._note(*({"what": "discarded", "slice": number} for number in numbers))
 
     def halve(self, batch: Batch) -> tuple[Batch, Batch]:
         """Divide a batch that did not fit into memory, for this time and all later ones."""
@@ -200,15 +206,7 @@ def _locked(path: Path) -> BinaryIO:
 
 
 def _body(path: Path) -> dict[str, Any]:
-    try:
-        check_regular(path)
-        if path.stat().st_size > MAX_RECORD_BYTES:
-            raise RequestError(f"{path} is too large to be the plan of a volume.")
-        body = json.loads(path.read_bytes())
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"{path} is not valid JSON.") from error
+    body = read_json(path, MAX_RECORD_BYTES, "the plan of a volume")
     known = isinstance(body, dict) and body.get("format") == FORMAT
     if not known or body.get("format_version") != FORMAT_VERSION:
         raise RequestError(f"{path} is not a volume of this version of Dualscope.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
 from engine.spec.control import RunControl
@@ -53,7 +53,8 @@ class VolumeRun:
     """Iterate over it to make it happen; ``status`` becomes 'done', 'cancelled' or 'failed'.
 
     A slice that is stored is never begun again, whatever ends the run: cancelling, an error or
-    the death of the process lose the batch in hand at most.
+    the death of the process lose the batch in hand at most. Of the batches that wait the one that
+    ``urgency`` puts lowest comes next; it is asked anew each time.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class VolumeRun:
         folder: VolumeFolder,
         bench: SliceContext | None = None,
         control: RunControl | None = None,
+        urgency: Callable[[Batch], float] = lambda batch: 0.0,
     ) -> None:
-        self.folder, self.plan = folder, folder.plan
+        self.folder, self.plan, self.urgency = folder, folder.plan, urgency
         self.bench = bench or SliceContext(self.plan.job)
         self.control = control or RunControl()
         self.status = "not started"
@@ -86,8 +88,9 @@ class VolumeRun:
         return waiting
 
     def _batch(self, waiting: list[Batch]) -> Generator[Event, None, list[Batch]]:
-        """Compute the first of ``waiting``; returns what waits after that."""
-        batch, *rest = waiting
+        """Compute the most urgent of ``waiting``; returns what waits after that."""
+        batch = min(waiting, key=self.urgency)
+        rest = [other for other in waiting if other is not batch]
         yield Begun(batch.kept)
         self.folder.begin(batch)
         try:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from window_driver import HU, LONG, choose, click, held, press, save_phantom, sentences, until
 
 from engine.files.presets import Preset, PresetStore
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from volume_series import save_series
 from window_driver import choose, click, held, press, sentences, until
 
 from app.background import TABLE, Mailbox
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 from engine.workflows.volume.folder import VolumeFolder
 
 

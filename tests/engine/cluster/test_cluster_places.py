@@ -1,11 +1,14 @@
 """Where slices may go, and what is left when they are back: nothing."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 
 from engine.cli import main
 from engine.spec.errors import RequestError
+from engine.workflows.cluster import local
 from engine.workflows.cluster.compute_targets import ClusterAddress, LocalWorkers
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -63,31 +67,13 @@ def test_what_leaves_this_computer_unencrypted_is_known(address, exposed):
     assert ClusterAddress(address).exposed == exposed
 
 
-def test_unencrypted_is_refused_where_nobody_can_be_asked(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+def test_unencrypted_is_refused(capsys, monkeypatch):
     monkeypatch.setattr(socket, "create_connection", None)  # nobody is called before
     said = refused(capsys, "--cluster", "tcp://192.0.2.1:8786")
     assert "patient data would cross the network unencrypted" in said
 
 
-@pytest.mark.parametrize(("answer", "agreed"), [("y\n", True), ("\n", False), ("no\n", False)])
-def test_on_a_terminal_a_person_is_asked(capsys, monkeypatch, answer, agreed):
-    called = []
-
-    def unreachable(address, timeout):
-        called.append(address)
-        raise TimeoutError("timed out")
-
-    monkeypatch.setattr(socket, "create_connection", unreachable)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(sys.stdin, "readline", lambda: answer, raising=False)
-    said = refused(capsys, "--cluster", "tcp://192.0.2.1:8786")
-    assert "Go on? [y/N]" in said
-    assert called == ([("192.0.2.1", 8786)] if agreed else [])
-    assert ("Nobody can be reached" in said) == agreed
-
-
-def test_allowing_it_asks_nobody(capsys, monkeypatch):
+def test_unencrypted_can_be_allowed(capsys, monkeypatch):
     def unreachable(address, timeout):
         raise OSError(111, "Connection refused")
 
@@ -114,6 +100,8 @@ def test_an_unreachable_address_is_one_sentence(capsys):
         (("--dashboard",), "--dashboard is for --workers"),
         (("--cluster", "tcp://127.0.0.1:1", "--tls-key", "x.pem"), "begins with tls://"),
         (("--cluster", "tls://127.0.0.1:1", "--tls-key", "x.pem"), "there is no file x.pem"),
+        (("--check-every", "9"), "--check-every is for"),
+        (("--workers", "2", "--check-every", "-1"), "--check-every must be 0"),
         (("--workers", "2", "--record", "r.json"), "leave --record"),
     ],
 )
@@ -124,7 +112,7 @@ def test_options_that_do_not_fit_are_refused(capsys, arguments, said):
 def test_tls_files_add_to_what_dask_is_told(tmp_path):
     import dask
 
-    from engine.workflows.cluster.remote import security_of
+    from engine.workflows.cluster.local import security_of
 
     ca = tmp_path / "ca.pem"
     ca.touch()
@@ -161,12 +149,21 @@ def test_something_else_that_listens_is_one_sentence():
 
 
 def test_a_stranger_on_this_computer_is_cut_off(shared):
-    host, port = shared.site.client.scheduler.address.removeprefix("private://").split(":")
+    host, port = shared.site.client.scheduler.address.removeprefix("tls://").split(":")
     assert host == "127.0.0.1"
-    with socket.create_connection((host, int(port)), timeout=120) as stranger:
-        assert len(stranger.recv(100)) == 32
-        stranger.sendall(bytes(64))
-        assert stranger.recv(1) == b""
+    stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    stranger.check_hostname, stranger.verify_mode = False, ssl.CERT_NONE
+    with pytest.raises((ssl.SSLError, ConnectionError)):  # no certificate of the session
+        _say(host, int(port), stranger)
+    with contextlib.suppress(ConnectionError):
+        assert _say(host, int(port)) in (b"", b"\x15"), "no more than an alert of TLS"
+
+
+def _say(host, port, context=None):
+    with socket.create_connection((host, port), timeout=120) as plain:
+        talk = context.wrap_socket(plain) if context else plain
+        talk.sendall(bytes(64))
+        return talk.recv(1)
 
 
 LIFE = """
@@ -199,7 +196,7 @@ if __name__ == "__main__":
 """
 
 
-def test_nothing_is_left_behind_and_workers_die_with_a_killed_client(tmp_path):
+def test_nothing_is_left_behind_and_workers_die_with_a_killed_client(tmp_path, monkeypatch):
     (tmp_path / "life.py").write_text(LIFE)
     (tmp_path / "tmp").mkdir()
     child = subprocess.Popen(
@@ -230,3 +227,9 @@ def test_nothing_is_left_behind_and_workers_die_with_a_killed_client(tmp_path):
     while Path(f"/proc/{worker}").exists():
         assert time.monotonic() - begun < 120, "a worker outlives its client"
         time.sleep(0.05)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    (left,) = (tmp_path / "tmp").iterdir()
+    with local.scratch_folder() as own, local.scratch_folder() as other:
+        assert not left.exists(), "what a killed client has left goes at the next start"
+        assert Path(own).exists(), "what is in use stays"
+        assert Path(other).exists()

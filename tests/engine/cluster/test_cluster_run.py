@@ -4,6 +4,7 @@ import dataclasses
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from volume_runs import images, plan_of, run_volume, small_job, small_stack, sto
 from engine.priors.catalogue import prior_file
 from engine.spec.control import RunControl
 from engine.spec.errors import RequestError
+from engine.workflows.cluster import pulse
 from engine.workflows.cluster.run import ClusterRun
 from engine.workflows.volume.folder import VolumeFolder
 from engine.workflows.volume.reconstruct import Begun, Stored, WorkerState
@@ -104,6 +106,34 @@ def test_a_worker_killed_twice_costs_nothing_but_time(tmp_path, long_plan, share
             assert not done & set(event.numbers), "a stored slice was computed again"
         elif isinstance(event, Stored):
             done.add(event.result.number)
+
+
+def test_a_frozen_worker_of_ours_is_replaced(tmp_path, long_plan, shared, monkeypatch):
+    """It counts as frozen only when all others are idle, so that nothing depends on speed."""
+    monkeypatch.setattr(pulse, "HEARTBEAT_S", float("inf"))
+    run_volume(tmp_path / "undisturbed", long_plan)
+    frozen, stored = [], []
+
+    def freeze(event):
+        stored.extend([event] if isinstance(event, Stored) else [])
+        if isinstance(event, WorkerState) and event.state == "computing" and not frozen:
+            frozen.append(pids(shared.site)[event.name])
+            os.kill(frozen[0], signal.SIGSTOP)
+        elif isinstance(event, WorkerState) and event.state == "refused":
+            monkeypatch.setattr(pulse, "HEARTBEAT_S", float("inf"))
+        elif isinstance(event, Stored) and len(stored) == 4:  # the other two are with the frozen
+            monkeypatch.setattr(pulse, "HEARTBEAT_S", 1.0)
+
+    run, events = compute(tmp_path / "v", long_plan, shared, watch=freeze)
+    assert run.status == "done"
+    notes = {e.note for e in events if isinstance(e, WorkerState) and e.state == "refused"}
+    assert len(notes) == 1
+    assert "has not been heard of" in notes.pop()
+    assert np.array_equal(images(tmp_path / "v"), images(tmp_path / "undisturbed"))
+    begun = time.monotonic()
+    while Path(f"/proc/{frozen[0]}").exists() or len(pids(shared.site)) < 2:
+        assert time.monotonic() - begun < 120, "it is not killed and started again"
+        time.sleep(0.1)
 
 
 def test_cancelling_stops_the_workers_and_keeps_what_is_stored(tmp_path, long_plan, shared):

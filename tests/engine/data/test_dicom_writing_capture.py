@@ -6,7 +6,7 @@ import pytest
 from dicom_results import source_header
 from pydicom.uid import SecondaryCaptureImageStorage
 
-from engine.export.dicom_capture import write_secondary_capture
+from engine.export.dicom import write_secondary_capture
 from engine.spec.errors import RequestError
 from engine.spec.marks import Marks
 

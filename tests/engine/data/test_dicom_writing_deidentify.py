@@ -7,8 +7,7 @@ from dicom_results import SECRETS, make_result, oblique_placements, picture, sou
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 
-from engine.export.dicom import write_dicom, write_dicom_series
-from engine.export.dicom_capture import write_secondary_capture
+from engine.export.dicom import write_dicom, write_dicom_series, write_secondary_capture
 from engine.export.dicom_deidentify import UidMap, deidentify, identifying_words
 
 ENCODINGS = ("utf-8", "latin-1", "utf-16-le", "utf-16-be", "shift_jis", "iso2022_jp", "gb18030")

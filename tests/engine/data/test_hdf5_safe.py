@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import sinogram_files as files
 
-from engine.data.readers.hdf5 import links as hdf5_links
 from engine.data.readers.hdf5 import safe as hdf5_safe
 from engine.data.readers.hdf5 import trial as hdf5_trial
 from engine.data.readers.hdf5.safe import array, open_h5
@@ -120,7 +119,7 @@ def test_an_external_link_into_the_named_folder_is_followed(tmp_path, name):
     path = linked(tmp_path, h5py.ExternalLink(name, "/entry/data"))
     with pytest.raises(RequestError, match="--allow-links FOLDER"), open_h5(path) as file:
         array(file, "data")
-    with hdf5_links.allow(tmp_path / "arrays") as followed, open_h5(path) as file:
+    with hdf5_safe.allow(tmp_path / "arrays") as followed, open_h5(path) as file:
         np.testing.assert_array_equal(array(file, "data")[()], ARRAY)
     assert followed == [(tmp_path / "arrays" / "part.h5").resolve()]
 
@@ -135,7 +134,7 @@ def test_a_link_out_of_the_named_folder_is_refused(tmp_path, name):
     with h5py.File(tmp_path / "secret.h5", "w") as file:
         file["entry/data"] = ARRAY
     with (
-        hdf5_links.allow(home),
+        hdf5_safe.allow(home),
         pytest.raises(RequestError, match="outside of"),
         open_h5(path) as file,
     ):
@@ -153,7 +152,7 @@ def test_a_symbolic_link_does_not_lead_out_of_the_named_folder(tmp_path):
     except OSError:
         pytest.skip("no symbolic links here")
     with (
-        hdf5_links.allow(home),
+        hdf5_safe.allow(home),
         pytest.raises(RequestError, match="outside of"),
         open_h5(path) as file,
     ):
@@ -166,7 +165,7 @@ def test_links_in_circles_and_to_nothing_end_in_a_sentence(tmp_path, link):
     with h5py.File(path, "a") as file:
         file["loop"] = h5py.SoftLink("/data")
     with (
-        hdf5_links.allow(tmp_path),
+        hdf5_safe.allow(tmp_path),
         pytest.raises(RequestError, match=r"link .*(followed|not there)"),
         open_h5(path) as file,
     ):
@@ -185,12 +184,12 @@ def test_an_array_gathered_from_files_beside_it_is_read_where_links_are_allowed(
     path = tmp_path / "frame.h5"
     with pytest.raises(RequestError, match="other files"), open_h5(path) as file:
         array(file, "data")
-    with hdf5_links.allow(tmp_path) as followed, open_h5(path) as file:
+    with hdf5_safe.allow(tmp_path) as followed, open_h5(path) as file:
         np.testing.assert_array_equal(array(file, "data")[()], np.stack([ARRAY, ARRAY + 1]))
     assert len(followed) == 2
     (tmp_path / "part1.h5").unlink()  # HDF5 itself would read zeros
     with (
-        hdf5_links.allow(tmp_path),
+        hdf5_safe.allow(tmp_path),
         pytest.raises(RequestError, match="not there"),
         open_h5(path) as file,
     ):

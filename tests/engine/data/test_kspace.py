@@ -10,10 +10,10 @@ from kspace_files import fft2, ifft2
 
 from engine.data.kspace.grid import is_complete, line_gaps, measured_samples
 from engine.data.readers.kspace.arrays import open_kspace_array
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_channels
 from engine.physics.masks import build_mask
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.simulate import Slices, simulate_mri
 from engine.physics.units import IntensityMap
 from engine.spec.acquisition import MRIAcquisition

@@ -14,8 +14,8 @@ from kspace_files import (
 )
 
 from engine.data.readers.hdf5.reader import open_kspace_h5
-from engine.physics.coils import birdcage_maps
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions

@@ -7,8 +7,8 @@ from kspace_files import ACQUISITION, Line, fft2, header_xml, lines_of, write_mr
 
 from engine.data.readers.hdf5 import trial as hdf5_trial
 from engine.data.readers.hdf5.reader import open_kspace_h5
-from engine.physics.coils import birdcage_maps
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

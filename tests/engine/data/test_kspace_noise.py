@@ -9,9 +9,9 @@ from kspace_files import fft2
 
 from engine.data.kspace.maps import UNEXPLAINED
 from engine.data.readers.kspace.arrays import open_kspace_array
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.thermal_noise import thermal_noise
 from engine.physics.units import IntensityMap
 from engine.runs.certificate import certify

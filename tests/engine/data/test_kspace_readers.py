@@ -9,9 +9,9 @@ from engine.data.readers.hdf5.reader import open_kspace_h5
 from engine.data.readers.kspace.arrays import open_kspace_array
 from engine.data.readers.kspace.bart import open_bart
 from engine.data.source import open_input
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.phantoms import brain_mr
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.spec.errors import DescriptionNeeded, RequestError
 from engine.spec.input_options import InputOptions

@@ -13,8 +13,8 @@ from engine.data.source import open_input
 from engine.physics.field_of_view import field_of_view_mm
 from engine.physics.random import make_generator
 from engine.physics.units import IntensityMap
-from engine.priors.air import AirShifted, air_mask, with_air
-from engine.priors.tv import TVPrior
+from engine.priors.adapted import AirShifted, air_mask, with_air
+from engine.priors.analytic import TVPrior
 from engine.solvers.data_step import DataStep, DataStepSettings
 from engine.solvers.sparse import TV
 from engine.spec.input_options import InputOptions

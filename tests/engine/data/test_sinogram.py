@@ -174,7 +174,7 @@ def test_plain_arrays_with_a_sidecar(tmp_path, suffix, geometry):
 
 @pytest.mark.parametrize("make", [files.tiff_pages, files.tiff_folder])
 def test_tiff_projections_in_natural_order(tmp_path, make):
-    from engine.data.readers.volumes.tiff_stack import open_tiff_stack
+    from engine.data.readers.volumes.picture import open_tiff_stack
 
     stack = files.counts(files.two_rows(files.sinogram(PARALLEL)), dark=0.0).astype(np.uint16)
     path = make(tmp_path / ("a.tif" if make is files.tiff_pages else "views"), stack)

@@ -11,8 +11,8 @@ import torch
 from engine.data.kspace.spokes import SpokesDataset, covered_block
 from engine.data.kspace.trajectory import Trajectory
 from engine.data.source import open_input
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import to_complex
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.solvers.least_squares import damped_least_squares
 from engine.spec.errors import RequestError
@@ -232,7 +232,7 @@ def test_the_order_of_the_axes_is_found(tmp_path, samples, paths, layout):
     }[layout]
     part = saved(tmp_path / "scan.npz", data, positions).read_slice(0)
     shape = (1, -1) if layout == "flat" else samples.shape[1:]
-    np.testing.assert_array_equal(part.samples, samples.reshape(COILS, *shape))
+    np.testing.assert_array_equal(part.kspace, samples.reshape(COILS, *shape))
     np.testing.assert_allclose(part.trajectory.positions, paths.reshape(2, *shape), atol=1e-5)
 
 
@@ -254,7 +254,7 @@ def test_a_trajectory_is_read_from_a_file_of_its_own(tmp_path, samples, paths, s
     for name in (file.name, str(file)):
         dataset = open_input(str(tmp_path / "scan.npy"), InputOptions(trajectory=name))
         part = dataset.read_slice(0)
-        np.testing.assert_array_equal(part.samples, samples)
+        np.testing.assert_array_equal(part.kspace, samples)
         np.testing.assert_allclose(part.trajectory.positions, paths, atol=1e-5)
         assert file in dataset.files
 
@@ -271,7 +271,7 @@ def test_samples_and_trajectory_lie_in_one_file(tmp_path, samples, paths, suffix
             h5["trajectory"] = np.concatenate((paths, 0 * paths[:1])).transpose(0, 2, 1)
         options = InputOptions(kind="kspace", dataset="rawdata")
     part = open_input(str(file), options).read_slice(0)
-    np.testing.assert_array_equal(part.samples, samples)
+    np.testing.assert_array_equal(part.kspace, samples)
     np.testing.assert_allclose(part.trajectory.positions, paths, atol=1e-5)
 
 
@@ -284,7 +284,7 @@ def test_axes_and_slices_of_an_array_can_be_named(tmp_path, samples, paths):
     options = InputOptions(trajectory="where.npy", axes=axes)
     dataset = open_input(str(tmp_path / "scan.npy"), options)
     assert len(dataset) == 2
-    np.testing.assert_array_equal(dataset.read_slice(1).samples, 2 * samples)
+    np.testing.assert_array_equal(dataset.read_slice(1).kspace, 2 * samples)
     problem = dataset.problem([0, 1], {}, MR, 0)
     assert problem.measurement.shape == (2, 2 * COILS, *paths.shape[1:])
 
@@ -301,7 +301,7 @@ def test_bart_samples_and_positions_are_read(tmp_path, samples, paths, named):
     assert isinstance(dataset, SpokesDataset)
     assert len(dataset) == 2
     assert len(dataset.files) == 4
-    np.testing.assert_array_equal(dataset.read_slice(1).samples, 3 * samples)
+    np.testing.assert_array_equal(dataset.read_slice(1).kspace, 3 * samples)
     np.testing.assert_allclose(dataset.read_slice(0).trajectory.positions, paths, atol=1e-5)
 
 
@@ -321,7 +321,7 @@ def test_ismrmrd_acquisitions_bring_their_trajectory(tmp_path, image, samples, p
     assert isinstance(dataset, SpokesDataset)
     assert dataset.pixel_mm == pytest.approx((4.0, 4.0))
     part = dataset.read_slice(0)
-    np.testing.assert_array_equal(part.samples, samples)
+    np.testing.assert_array_equal(part.kspace, samples)
     np.testing.assert_allclose(part.trajectory.positions, paths, atol=1e-4)
     assert error(solved(dataset.problem([0], {}, MR, 0))[0], image) < 0.05
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from engine import metrics
-from engine.metrics import lpips as lpips_module
+from engine.metrics import profile as lpips_module
 from engine.physics.units import IntensityMap
 
 HU = IntensityMap("hu", 800.0, 0.0)
@@ -62,7 +62,7 @@ def ct_pair(batch=1):
 
 
 def test_without_the_package_there_is_no_lpips(fresh):
-    fresh.setattr(lpips_module, "available", lambda: False)
+    fresh.setattr(lpips_module, "lpips_available", lambda: False)
     result = metrics.evaluate("ct-dcpnpdp", *ct_pair(), intensity=HU)
     assert not any(name.startswith("lpips") for name in result)
 

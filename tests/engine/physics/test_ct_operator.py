@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from ct_ellipses import Ellipse, line_integrals, raster
+from ct_geometries import GEOMETRIES
 
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
@@ -17,32 +18,6 @@ from engine.physics.system_matrix import check_budget
 from engine.spec.errors import RequestError
 
 CACHE = MatrixCache(None)
-
-GEOMETRIES = {
-    "parallel, even": CTGeometry.sparse_view(20, 180, size=32),
-    "parallel, odd": CTGeometry.sparse_view(13, 90, size=31, start_deg=10),
-    "parallel, not square, other pitch": CTGeometry.sparse_view(
-        17, 360, size=(24, 41), pixel_mm=0.7, pitch_mm=1.3
-    ),
-    "parallel, offsets": CTGeometry.sparse_view(
-        17, 180, size=(41, 24), detector_offset_mm=2.3, centre_offset_mm=(3.1, -4.2)
-    ),
-    "parallel, unequal angles": CTGeometry("parallel", (16, 16), 1.0, (0.1, 2.0, -5.0), 24, 1.0),
-    "fan, even": CTGeometry.sparse_view(20, 360, size=32, kind="fan"),
-    "fan, odd and not square": CTGeometry.sparse_view(
-        15, 200, size=(31, 45), kind="fan", pixel_mm=0.4
-    ),
-    "fan, wide, offsets": CTGeometry.sparse_view(
-        16,
-        360,
-        size=(32, 27),
-        kind="fan",
-        source_origin_mm=40.0,
-        detector_offset_mm=-3.0,
-        centre_offset_mm=(-2.2, 1.7),
-    ),
-    "truncated": CTGeometry.sparse_view(9, 180, size=32, detectors=11),
-}
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from ct_ellipses import Ellipse, head, line_integrals, raster
+from ct_geometries import SCANS, N
 
 from engine.physics.ct import CTOperator
 from engine.physics.fbp import FILTERS, fbp
@@ -15,37 +16,6 @@ from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
 from engine.physics.view_weights import arc, view_weights
 from engine.spec.errors import RequestError
-
-N = 96
-
-SCANS = {
-    "parallel 180": CTGeometry.sparse_view(180, 180, size=N),
-    "parallel 360": CTGeometry.sparse_view(240, 360, size=N),
-    "parallel 360, odd number of views": CTGeometry.sparse_view(181, 360, size=N),
-    "parallel, fine pitch": CTGeometry.sparse_view(180, 180, size=N, pitch_mm=0.6),
-    "parallel, coarse pitch, small pixels": CTGeometry.sparse_view(
-        180, 180, size=N, pixel_mm=0.8, pitch_mm=1.2
-    ),
-    "parallel, offsets": CTGeometry.sparse_view(
-        180, 180, size=(N, N + 7), detector_offset_mm=3.3, centre_offset_mm=(5.2, -6.1)
-    ),
-    "fan 360": CTGeometry.sparse_view(240, 360, size=N, kind="fan"),
-    "fan, other pitch and distances": CTGeometry.sparse_view(
-        240,
-        360,
-        size=N,
-        kind="fan",
-        pixel_mm=0.7,
-        pitch_mm=1.0,
-        source_origin_mm=120.0,
-        source_detector_mm=190.0,
-    ),
-    "fan, offsets": CTGeometry.sparse_view(
-        240, 360, size=(N + 7, N), kind="fan", detector_offset_mm=2.3, centre_offset_mm=(-4.0, 3.0)
-    ),
-    "fan, short scan": CTGeometry.sparse_view(220, 220, size=N, kind="fan", start_deg=33),
-    "fan, overscan": CTGeometry.sparse_view(290, 290, size=N, kind="fan"),
-}
 
 
 @pytest.fixture(autouse=True)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import fft2c, ifft2c, to_channels, to_complex
 from engine.physics.masks import build_mask, given
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
+from engine.physics.sensitivity import birdcage_maps
 from engine.spec.errors import RequestError
 
 SIZES = [(32, 32), (31, 33), (16, 27), (1, 8)]

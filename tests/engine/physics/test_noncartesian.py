@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import centred_fft2, to_channels, to_complex
 from engine.physics.noncartesian import NonCartesianMRI
+from engine.physics.sensitivity import birdcage_maps
 from engine.solvers.least_squares import damped_least_squares
 from engine.spec.errors import RequestError
 from tests.support.spokes_files import blobs, direct, radial, spiral

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 import torch
 
+from engine.files.record import RunRecord
 from engine.physics import plugins
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
+from engine.physics.matrix_free import MatrixFreeCTOperator
 from engine.physics.plugins import available_backends, make_ct_operator
+from engine.runs.prepare import recorded_job
 from engine.spec.errors import RequestError
 
 
@@ -80,7 +83,7 @@ def test_nothing_foreign_is_imported_by_default():
 def test_every_back_end_says_whether_it_can_be_used(monkeypatch):
     monkeypatch.setattr(plugins, "_installed", lambda package: False)
     status = available_backends()
-    assert list(status) == ["native", "astra", "torch-radon"]
+    assert list(status) == ["native", "matrix-free", "astra", "torch-radon"]
     assert status["native"].available
     assert not status["astra"].available
     assert "pip install" in status["astra"].detail
@@ -164,3 +167,20 @@ def test_every_back_end_shares_our_fbp(torch_radon):
     native = CTOperator(geometry, cache=MatrixCache(None))
     other = make_ct_operator(geometry, "torch-radon", "cpu")
     torch.testing.assert_close(other.pseudo_inverse(y), native.pseudo_inverse(y))
+
+
+def test_auto_stores_small_matrices_only():
+    small, large = (CTGeometry.sparse_view(n, size=s) for n, s in ((3, 8), (721, 512)))
+    assert type(make_ct_operator(small)) is CTOperator
+    assert type(make_ct_operator(large)) is MatrixFreeCTOperator
+    assert type(make_ct_operator(small, "matrix-free")) is MatrixFreeCTOperator
+
+
+def test_a_record_keeps_the_projector_it_was_made_with():
+    job = {"input": "demo:ct", "solver": "fbp"}
+    for backend in ("native", "matrix-free"):
+        record = RunRecord(job, operator={"kind": "ct", "backend": backend})
+        assert recorded_job(record, "it").acquisition == {"backend": backend}
+    asked = RunRecord(job | {"acquisition": {"backend": "astra"}}, operator={"backend": "astra"})
+    assert recorded_job(asked, "it").acquisition == {"backend": "astra"}
+    assert recorded_job(RunRecord(job), "it").acquisition == {}

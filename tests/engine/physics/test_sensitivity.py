@@ -6,13 +6,12 @@ import torch
 from helpers import relative
 
 from engine.physics.cg import conjugate_gradients
-from engine.physics.coils import birdcage_maps
 from engine.physics.fourier import centred_fft2, to_channels
 from engine.physics.masks import build_mask, given
 from engine.physics.mri import MultiCoilMRI
 from engine.physics.phantoms import brain_mr
 from engine.physics.prewhitening import prewhitening
-from engine.physics.sensitivity import central_block, estimate_maps, principal_coil
+from engine.physics.sensitivity import birdcage_maps, central_block, estimate_maps, principal_coil
 from engine.spec.errors import RequestError
 
 SIZE = (112, 96)

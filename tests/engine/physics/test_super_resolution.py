@@ -8,7 +8,7 @@ import torch
 from helpers import dense_matrix, proximal_dense, relative
 from PIL import Image
 
-from engine.physics.super_resolution import SuperResolution
+from engine.physics.blur import SuperResolution
 from engine.spec.errors import RequestError
 
 

@@ -7,9 +7,9 @@ import torch
 
 from engine.physics.simulate import Slices, simulate
 from engine.physics.units import IntensityMap
-from engine.priors.air import AirShifted, air_mask, with_air
+from engine.priors.adapted import AirShifted, air_mask, with_air
+from engine.priors.analytic import TVPrior
 from engine.priors.prior import Prior
-from engine.priors.tv import TVPrior
 from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
 from engine.spec.acquisition import CTAcquisition

@@ -6,9 +6,9 @@ from torch import nn
 
 from engine.physics.units import IntensityMap
 from engine.priors import network_prior
+from engine.priors.analytic import TVPrior
 from engine.priors.network_prior import NetworkPrior, check_precision, in_precision
 from engine.priors.prior import PriorInfo
-from engine.priors.tv import TVPrior
 from engine.runs.prepare import check_job
 from engine.spec.errors import RequestError
 from engine.spec.job import Job

@@ -12,10 +12,10 @@ from engine.cli import prior_train
 from engine.physics.phantoms import ct_phantom
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.trained_scan import TrainedScan, trained_scan, unfamiliar
-from engine.priors.training.correction import Correction, CorrectionValidation
 from engine.priors.training.data import Sampler, Source
-from engine.priors.training.export import Origin, export
 from engine.priors.training.loop import Trainer
+from engine.priors.training.objective import Correction, CorrectionValidation
+from engine.priors.training.report import Origin, export
 from engine.priors.training.settings import RunSettings, TrainingSettings
 from engine.spec.errors import RequestError
 

@@ -8,20 +8,19 @@ import torch
 from helpers import FunctionPrior
 from solver_cases import SOLVERS
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.ct import CTOperator
+from engine.physics.field_of_view import MeasuredCT
 from engine.physics.fourier import to_channels
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
-from engine.physics.measured_operator import MeasuredCT
 from engine.physics.mri import MultiCoilMRI
 from engine.physics.phantoms import brain_mr
 from engine.physics.problem import Problem
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
+from engine.priors.adapted import SupportedPrior, augmented, with_support
 from engine.priors.catalogue import load_prior
 from engine.priors.familiarity import excess
-from engine.priors.support import SupportedPrior, with_support
-from engine.priors.tiling import augmented
 from engine.runs.run import Run
 
 SIZE = 64

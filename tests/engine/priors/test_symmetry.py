@@ -7,8 +7,7 @@ import torch
 from helpers import FunctionPrior, dense_problem
 from solver_cases import SOLVERS
 
-from engine.priors.air import AirShifted
-from engine.priors.tiling import LARGEST_SHIFT, Moved, augmented
+from engine.priors.adapted import LARGEST_SHIFT, AirShifted, Moved, augmented
 from engine.runs.run import Run
 from engine.solvers.sitcom import Sitcom
 

@@ -16,15 +16,14 @@ import torch
 from PIL import Image
 
 from engine.cli import prior_train
-from engine.priors.gaussian import power_law_spectrum
+from engine.priors.analytic import power_law_spectrum
 from engine.priors.precondition import EDMPreconditioned
 from engine.priors.safetensors_file import load_prior_file
 from engine.priors.training.data import Sampler, Source
 from engine.priors.training.loop import Progress, Trainer
-from engine.priors.training.objective import WeightAverage, edm_loss, sample_sigma
+from engine.priors.training.objective import Validation, WeightAverage, edm_loss, sample_sigma
 from engine.priors.training.report import ProgressLine
 from engine.priors.training.settings import RunSettings, TrainingSettings
-from engine.priors.training.validation import Validation
 from engine.spec.errors import DualscopeError, RequestError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -316,7 +315,7 @@ def test_the_command_refuses_validation_data_in_training(tmp_path):
 
 def test_a_termination_signal_saves_and_the_next_run_resumes(tmp_path):
     arguments = command(tmp_path, "--steps=300", "--threads=1")
-    call = [sys.executable, "-m", "engine.cli.prior_train", *arguments]
+    call = [sys.executable, "-m", "engine.cli", "prior", "train", *arguments]
     process = subprocess.Popen(call, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     assert process.stderr.readline().startswith("step 1/")
     os.kill(process.pid, signal.SIGTERM)

@@ -4,7 +4,7 @@ import torch
 from helpers import relative
 
 from engine.physics.units import IntensityMap
-from engine.priors.tv import TVPrior, divergence, gradient, total_variation, tv_prox
+from engine.priors.analytic import TVPrior, divergence, gradient, total_variation, tv_prox
 
 
 def test_divergence_is_minus_the_adjoint_of_the_gradient():

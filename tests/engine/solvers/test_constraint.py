@@ -7,12 +7,12 @@ import torch
 from helpers import FunctionPrior, relative
 
 from engine.physics.ct import CTOperator
+from engine.physics.field_of_view import MeasuredCT
 from engine.physics.geometry import CTGeometry
-from engine.physics.measured_operator import MeasuredCT
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
 from engine.physics.units import IntensityMap
-from engine.priors.tv import divergence, gradient
+from engine.priors.analytic import divergence, gradient
 from engine.runs.run import Run
 from engine.solvers.catalogue import find_solver
 from engine.solvers.constraint import Constraint, constraint_of

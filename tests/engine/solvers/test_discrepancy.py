@@ -8,7 +8,7 @@ from helpers import dense_problem
 
 from engine.data.source import open_input
 from engine.physics.random import make_generator
-from engine.priors.air import with_air
+from engine.priors.adapted import with_air
 from engine.priors.catalogue import load_prior
 from engine.solvers.catalogue import find_solver
 from engine.solvers.data_step import MOST_TRUST, DataStep, DataStepSettings

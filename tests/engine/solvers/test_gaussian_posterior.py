@@ -6,7 +6,7 @@ from helpers import dense_problem, relative
 
 from engine.physics.random import make_generator
 from engine.physics.units import IntensityMap
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 
 NOISE = 0.2

@@ -21,7 +21,7 @@ from engine.solvers.dc_pnpdp import DcPnpdp, DcPnpdpSettings
 from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir, DiffpirSettings
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 from engine.solvers.sparse import TV, TVSettings
 from engine.spec.errors import RequestError, StepFailed
 
@@ -202,7 +202,7 @@ def only_first(problem):
 
 def test_tv_solution_satisfies_its_optimality_condition():
     """At the optimum, -A^T(Ax - y) / lambda is a subgradient of TV: <p, x> = TV, |<p, w>| <= TV."""
-    from engine.priors.tv import total_variation
+    from engine.priors.analytic import total_variation
 
     problem = dense_problem(rows=80, size=8)
     strength = 0.01

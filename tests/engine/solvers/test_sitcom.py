@@ -7,22 +7,20 @@ import pytest
 import torch
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
+from engine.priors.analytic import GaussianPrior
 from engine.priors.catalogue import load_prior
-from engine.priors.gaussian import GaussianPrior
 from engine.runs.run import Run
-from engine.solvers import backward_memory
-from engine.solvers.backward_memory import backward_bytes
+from engine.solvers import sitcom
 from engine.solvers.catalogue import SOLVERS
 from engine.solvers.presets import apply_preset
-from engine.solvers.schedule import karras_sigmas
-from engine.solvers.sitcom import Sitcom, SitcomSettings
-from engine.solvers.solver import Resume
+from engine.solvers.sitcom import Sitcom, SitcomSettings, backward_bytes
+from engine.solvers.solver import Resume, karras_sigmas
 from engine.spec.errors import RequestError
 
 
@@ -228,11 +226,11 @@ def test_the_memory_of_a_graph_is_what_its_operations_keep():
 @pytest.mark.parametrize("allowed", ["setting", "machine"])
 def test_a_request_that_does_not_fit_is_refused_before_it_starts(allowed, monkeypatch):
     problem, prior = dense_problem(size=8), FunctionPrior(lambda x, sigma: x.tanh().tanh())
-    needed = backward_memory.HEADROOM * 2 * 64 * 8  # bytes
+    needed = sitcom.HEADROOM * 2 * 64 * 8  # bytes
     settings = SitcomSettings(memory_gb=needed / 4 / 1e9)
     if allowed == "machine":
         settings = SitcomSettings()
-        monkeypatch.setattr(backward_memory, "available_memory_bytes", lambda: needed / 4)
+        monkeypatch.setattr(sitcom, "available_memory_bytes", lambda: needed / 4)
     words = "free" if allowed == "machine" else "allowed"
     with pytest.raises(RequestError, match=rf"8 x 8 .*{words}: .* about 4 x 4 would fit") as error:
         all_of(problem, prior, settings)

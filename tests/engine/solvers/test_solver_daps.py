@@ -8,7 +8,7 @@ from helpers import FunctionPrior, dense_problem
 
 from engine.physics.random import make_generator
 from engine.solvers.daps import AUTO_STEP, AUTO_TAU_SHARE, Daps, DapsSettings, flow_to_clean
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 from engine.spec.errors import RequestError
 
 TAU = 0.3

@@ -8,14 +8,14 @@ import torch
 from gaussian_modes import MEAN, SD, Draws, gaussian_prior
 from helpers import FunctionPrior, dense_problem, relative
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.solvers.ddnm import Ddnm, DdnmSettings
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 
 ETA = 0.85
 

@@ -8,7 +8,7 @@ from helpers import FunctionPrior, dense_problem
 
 from engine.physics.random import make_generator
 from engine.solvers.dds import Dds, DdsSettings
-from engine.solvers.schedule import karras_sigmas
+from engine.solvers.solver import karras_sigmas
 
 ETA, NOISE = 0.85, 0.2
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from helpers import DenseOperator, dense_problem, relative
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
@@ -15,8 +14,9 @@ from engine.physics.mri import MultiCoilMRI
 from engine.physics.noise import complex_gaussian, poisson_line_integrals
 from engine.physics.problem import Problem
 from engine.physics.random import make_generator
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
-from engine.priors.tv import total_variation, tv_prox
+from engine.priors.analytic import total_variation, tv_prox
 from engine.runs.run import Run
 from engine.solvers.discrepancy import multiplier, noise_norm, weighted_norm
 from engine.solvers.sparse import (

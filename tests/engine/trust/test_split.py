@@ -5,13 +5,13 @@ import pytest
 import torch
 from helpers import DenseOperator, dense_matrix, dense_problem, relative
 
-from engine.physics.coils import birdcage_maps
 from engine.physics.ct import CTOperator
 from engine.physics.fourier import fft2c
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI
 from engine.physics.problem import Problem
+from engine.physics.sensitivity import birdcage_maps
 from engine.physics.units import IntensityMap
 from engine.workflows.trust.split import FLOOR, Splitter
 

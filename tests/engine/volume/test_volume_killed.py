@@ -23,7 +23,7 @@ STANDS = """
 import sys, time
 from pathlib import Path
 from engine.cli import main
-from engine.priors.tv import TVPrior
+from engine.priors.analytic import TVPrior
 journal, most, denoise = Path(sys.argv[1]), int(sys.argv[2]), TVPrior.__call__
 
 def stands(*args):

@@ -120,13 +120,13 @@ def test_settings_that_cannot_be_saved_do_not_hold_the_window(fault, cell, bench
     cell(fault, "saving settings at the end of the window")
     number, kind = DISKS[fault]
     bench = benches(loaded=False)
-    bench.window.set_patient_masked(False)
+    bench.window.menus.actions["mask"].trigger()
     bench.wait_quiet()
     path = bench.window.settings.path
     old = path.read_bytes()
     told = []
     bench.window.settings.failed.connect(lambda words, details: told.append(words))
-    bench.window.set_patient_masked(True)
+    bench.window.menus.actions["mask"].trigger()
     with failing(path.parent, number, kind):
         bench.close()
     cell.said(told[-1], os.strerror(number))

@@ -13,8 +13,8 @@ import pytest
 from fault_stages import command, complaints
 from window_driver import save_phantom
 
-from app.workspace.autosave import unfinished
 from engine.files.folders import state_folder
+from engine.files.library import RunLibrary
 from engine.files.record import RunRecord
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,8 +100,8 @@ def test_sigterm_closes_the_window_and_saves_the_run(cell, child, folders):
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
     cell.silent("the window closes")
-    record = the_record(["cancelled"])
-    cell.kept("the run so far, recorded as cancelled")
+    record = the_record(["interrupted"])
+    cell.kept("the run so far, recorded as interrupted")
     goes_on_to_the_same_image(record, folders)
     cell.usable("it goes on to the undisturbed run's bits")
 
@@ -111,11 +111,16 @@ def test_a_killed_window_leaves_a_run_to_go_on_with(cell, child, folders):
     process = child(QT_QPA_PLATFORM="offscreen")
     process.kill()
     process.communicate()
-    (left,) = unfinished(state_folder() / "runs")
+    library = RunLibrary(state_folder() / "runs")
+    library.agree()
+    (left,) = library.find(status=["interrupted"])
+    record = library.record(left.id)
+    library.close()
     cell.silent("the next start offers the run")
-    assert left.record_path == the_record(["running"])
+    assert left.resumable
+    assert record == the_record(["running"])
     cell.kept("record and checkpoint, at most a second old")
-    goes_on_to_the_same_image(left.record_path, folders)
+    goes_on_to_the_same_image(record, folders)
     cell.usable("it goes on to the undisturbed run's bits")
 
 
@@ -127,7 +132,7 @@ def test_a_display_that_disappears_loses_no_run(cell, child, display, folders):
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 1, errors
     cell.said(complaints(errors), "display has gone")
-    record = the_record(["cancelled"])
-    cell.kept("the run so far, recorded as cancelled")
+    record = the_record(["interrupted"])
+    cell.kept("the run so far, recorded as interrupted")
     goes_on_to_the_same_image(record, folders)
     cell.usable("it goes on to the undisturbed run's bits")

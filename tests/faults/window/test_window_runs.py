@@ -13,7 +13,7 @@ from fault_injection import failing
 from window_driver import HU, save_phantom, sentences, until
 
 from engine.files.record import RunRecord
-from engine.priors.gaussian import GaussianPrior
+from engine.priors.analytic import GaussianPrior
 
 
 def raised(error):
@@ -26,7 +26,7 @@ def raised(error):
 CPU = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes")
 COMPUTING = {
     "out of memory, CPU": (raised(CPU), "not enough memory"),
-    "out of memory, CUDA": (raised(torch.OutOfMemoryError("CUDA out of memory.")), "--device cpu"),
+    "out of memory, CUDA": (raised(torch.OutOfMemoryError("CUDA out of memory.")), "“Device” cpu"),
     "a prior that returns NaN": (lambda call, *args: call(*args) * float("nan"), "at iteration 4"),
     "exception in a worker": (raised(ZeroDivisionError("x")), "fault in Dualscope"),
 }
@@ -72,7 +72,7 @@ def test_a_run_that_cannot_be_saved_says_so(fault, cell, bench):
     cell(fault, "autosave of a run in the window")
     number, kind = DISKS[fault]
     opened(bench)
-    with failing(bench.session.path, number, kind, after=4):
+    with failing(bench.window.context.library.root, number, kind, after=4):
         entry = bench.run(prior="gaussian", nfe=400)
     until(lambda: sentences(bench.window), what="the message")
     cell.said(sentences(bench.window)[-1], os.strerror(number))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from engine.data.readers.ct_pd.frame import Frame
 from engine.data.readers.ct_pd.header import Scanner, View, read_rows
-from engine.data.sinogram.line_integrals import Rows, from_counts, from_transmission
 from engine.data.sinogram.rebinning import (
     Floats,
     Rays,
@@ -25,6 +24,7 @@ from engine.data.sinogram.rebinning import (
     sample_slice,
 )
 from engine.data.sinogram.scan_geometry import Scan
+from engine.data.sinogram.units import Rows, from_counts, from_transmission
 from engine.spec.errors import RequestError
 
 MAX_SPOTS = 8

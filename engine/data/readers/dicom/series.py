@@ -12,8 +12,7 @@ from engine.data.readers.dicom.kinds import modality_of, refusal
 from engine.data.readers.dicom.multiframe import slices_of
 from engine.data.readers.dicom.scan import Header, read_header
 from engine.data.readers.dicom.stacks import split_stacks
-from engine.spec.errors import RequestError, Sentence
-from engine.spec.text import shown
+from engine.spec.errors import RequestError, Sentence, marked, quoting, shown
 
 
 @dataclass
@@ -87,9 +86,9 @@ def find_series(path: Path, modality: str | None = None) -> list[Series]:
     found = [part for series in found for part in _parts_of(series)]
     for number, series in enumerate(found, 1):
         series.number = number
-        series.warnings = [shown(sentence) for sentence in (*series.warnings, *warnings)]
+        series.warnings = [quoting(sentence) for sentence in (*series.warnings, *warnings)]
         series.modality = shown(series.modality)
-        series.refusal = None if series.refusal is None else shown(series.refusal)
+        series.refusal = None if series.refusal is None else quoting(series.refusal)
     return found
 
 
@@ -124,7 +123,8 @@ def make_series(headers: list[Header], modality: str | None) -> Series:
     if not series.slices:
         series.refusal, files = refused[0], [header.path for header in headers]
     elif refused:
-        series.warnings.append(f"{len(refused)} files were left out; the first: {refused[0]}")
+        first_reason = marked(refused[0])
+        series.warnings.append(f"{len(refused)} files were left out; the first: {first_reason}")
     series.files = tuple(files)
     series.modality = _common_modality(headers, series.files) if series.slices else series.modality
     return series

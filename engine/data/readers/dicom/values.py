@@ -6,10 +6,12 @@ says what that means. Nothing here can raise.
 
 from __future__ import annotations
 
+import logging
 import math
 import struct
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,7 +20,18 @@ from pydicom.charset import convert_encodings, decode_bytes
 from pydicom.datadict import dictionary_VR, tag_for_keyword
 from pydicom.dataelem import RawDataElement
 
-from engine.spec.text import shown
+from engine.spec.errors import shown
+
+logging.getLogger("pydicom").disabled = True  # for good: a log line can come at any time
+
+
+@contextmanager
+def silence_pydicom() -> Iterator[None]:
+    """Its remarks quote values, which may be a patient's name: none of them is shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
 
 BINARY = {"US": "H", "SS": "h", "UL": "I", "SL": "i", "FL": "f", "FD": "d", "UV": "Q", "SV": "q"}
 TEXT = frozenset(

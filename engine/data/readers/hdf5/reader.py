@@ -13,7 +13,6 @@ import numpy as np
 
 from engine.data.dataset import Dataset
 from engine.data.readers.arrays import choose, open_array
-from engine.data.readers.hdf5 import links as hdf5_links
 from engine.data.readers.hdf5 import safe as hdf5_safe
 from engine.data.readers.hdf5.mat73 import Mat73, is_complex
 from engine.data.readers.hdf5.safe import item, open_h5
@@ -31,7 +30,7 @@ def open_hdf5(path: Path, options: InputOptions) -> Dataset:
 
     The files they lead to belong to the input: its hash covers them, too.
     """
-    with hdf5_links.allow(options.allow_links) as links:
+    with hdf5_safe.allow(options.allow_links) as links:
         dataset = _open(path, options)
     dataset.files = (*dataset.files, *(one for one in links if one not in dataset.files))
     return dataset
@@ -54,11 +53,11 @@ def _open(path: Path, options: InputOptions) -> Dataset:
     if layout == "kspace":
         return open_kspace_h5(path, options)
     if layout == "exchange":
-        from engine.data.readers.hdf5.data_exchange import open_data_exchange
+        from engine.data.readers.hdf5.tomography import open_data_exchange
 
         return open_data_exchange(path, options)
     if layout == "nxtomo":
-        from engine.data.readers.hdf5.nxtomo import open_nxtomo
+        from engine.data.readers.hdf5.tomography import open_nxtomo
 
         return open_nxtomo(path, options)
     if structs:
@@ -69,8 +68,8 @@ def _open(path: Path, options: InputOptions) -> Dataset:
 
 
 def _layout(file: h5py.File) -> str:
-    from engine.data.readers.hdf5.nxtomo import find_detector
     from engine.data.readers.hdf5.run_file import is_run_h5
+    from engine.data.readers.hdf5.tomography import find_detector
 
     if is_run_h5(file):
         return "run"
@@ -98,7 +97,7 @@ def _some(file: h5py.File) -> Iterator[tuple[str, Any]]:
 def children(group: h5py.Group) -> Iterator[tuple[str, h5py.Group | h5py.Dataset]]:
     """What really lies in the group; links to elsewhere are passed over."""
     for name in list(group.keys())[: hdf5_safe.MAX_ITEMS]:
-        if hdf5_safe.lies_inside(group, name) or hdf5_links.allowed() is not None:
+        if hdf5_safe.lies_inside(group, name) or hdf5_safe.allowed() is not None:
             node = hdf5_safe.item(group, name)
             if isinstance(node, h5py.Group | h5py.Dataset):
                 yield name, node
@@ -109,14 +108,14 @@ class StoredArray:
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        self.links = hdf5_links.allowed()
+        self.links = hdf5_safe.allowed()
         with self._dataset() as dataset:
             self.shape: tuple[int, ...] = dataset.shape
             self.dtype: np.dtype = dataset.dtype
 
     @contextmanager
     def _dataset(self) -> Iterator[h5py.Dataset]:
-        with hdf5_links.allow(self.links), hdf5_safe.open_h5(self.path) as file:
+        with hdf5_safe.allow(self.links), hdf5_safe.open_h5(self.path) as file:
             dataset = hdf5_safe.array(file, self.name)
             if dataset is None:
                 raise RequestError(f"{self.path.name} has no array '{self.name}'.")

@@ -2,14 +2,15 @@
 
 h5py itself follows external links and external storage, which would read any file the user
 can read. Everything here goes through ``item``, which refuses both, unless a person names a
-folder into which links may lead (``links``).
+folder into which links may lead: a detector's file is often a frame whose arrays lie beside it
+(NeXus). ``allow`` says, for as long as it lasts, where that is; without it there is no such place.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from engine.data.readers.hdf5 import links as hdf5_links
 from engine.data.readers.hdf5 import trial as hdf5_trial
 from engine.files.budget import Budget
+from engine.files.path_safety import check_regular, fault_of_place
 from engine.spec.errors import DescriptionNeeded, RequestError
 
 MAX_ITEMS = 10_000
@@ -34,7 +35,7 @@ def open_h5(path: Path) -> Iterator[h5py.File]:
     token = _budget.set(Budget(path, path.name))
     try:
         hdf5_trial.check(path)
-        with hdf5_links.others_closed(), h5py.File(path, "r", locking=False) as file:
+        with others_closed(), h5py.File(path, "r", locking=False) as file:
             yield file
     except RequestError:
         raise
@@ -69,13 +70,13 @@ def item(group: h5py.Group, name: str, hops: int = 0) -> h5py.Group | h5py.Datas
 
 def _linked(group: h5py.Group, part: str, name: str, hops: int) -> h5py.Group | h5py.Dataset:
     """What a link leads to, where links are allowed."""
-    if hdf5_links.allowed() is None:
+    if allowed() is None:
         raise _not_allowed(group, f"'{name}' is a link to elsewhere; refused.")
     link = group.get(part, getlink=True)
     if hops >= MAX_HOPS or not isinstance(link, h5py.SoftLink | h5py.ExternalLink):
         raise RequestError(f"{_file(group)}: '{name}' is a link that cannot be followed.")
     if isinstance(link, h5py.ExternalLink):
-        start: h5py.Group = hdf5_links.open_other(Path(group.file.filename), link.filename)
+        start: h5py.Group = open_other(Path(group.file.filename), link.filename)
     else:
         start = group.file if link.path.startswith("/") else group
     found = item(start, link.path, hops + 1)
@@ -102,7 +103,7 @@ def _gathered(dataset: h5py.Dataset, name: str, hops: int) -> h5py.Dataset:
     here = _file(dataset)
     if dataset.external:
         raise RequestError(f"{here}: '{name}' keeps its numbers in other files; refused.")
-    if hdf5_links.allowed() is None:
+    if allowed() is None:
         raise _not_allowed(dataset, f"'{name}' keeps its numbers in other files; refused.")
     own = Path(dataset.file.filename)
     for source in dataset.virtual_sources():
@@ -111,7 +112,7 @@ def _gathered(dataset: h5py.Dataset, name: str, hops: int) -> h5py.Dataset:
             # a bare name beside the file is the only one that HDF5 surely finds where we do
             if Path(source.file_name).name != source.file_name or "%" in source.file_name:
                 raise RequestError(f"{here}: '{name}' needs '{source.file_name}': put it beside.")
-            other = hdf5_links.open_other(own, source.file_name)
+            other = open_other(own, source.file_name)
         found = item(other, source.dset_name, MAX_HOPS) if hops < MAX_HOPS else None
         if not isinstance(found, h5py.Dataset) or found.is_virtual:
             raise RequestError(f"{here}: '{name}' needs '{source.dset_name}', which is no array.")
@@ -197,3 +198,70 @@ def text(group: h5py.Group, name: str) -> str | None:
 
 def _file(node: h5py.Group | h5py.Dataset) -> str:
     return Path(str(node.file.filename)).name
+
+
+_folder: ContextVar[Path | None] = ContextVar("_folder", default=None)
+_followed: ContextVar[list[Path] | None] = ContextVar("_followed", default=None)
+_others: ContextVar[ExitStack | None] = ContextVar("_others", default=None)
+
+
+@contextmanager
+def allow(folder: str | Path | None) -> Iterator[list[Path]]:
+    """Links may lead into ``folder``; gives the list of the files that were followed."""
+    chosen = None if folder is None else Path(folder).resolve()
+    if chosen is not None and not chosen.is_dir():
+        raise RequestError(f"⟦allow_links⟧ {folder}: there is no such folder.")
+    followed: list[Path] = []
+    tokens = _folder.set(chosen), _followed.set(followed)
+    try:
+        yield followed
+    finally:
+        _folder.reset(tokens[0])
+        _followed.reset(tokens[1])
+
+
+def allowed() -> Path | None:
+    return _folder.get()
+
+
+@contextmanager
+def others_closed() -> Iterator[None]:
+    """Files that are opened on the way are closed with the first one."""
+    with ExitStack() as stack:
+        token = _others.set(stack)
+        try:
+            yield
+        finally:
+            _others.reset(token)
+
+
+def open_other(start: Path, name: str) -> h5py.File:
+    """The file that a link in ``start`` names, when it lies in the allowed folder.
+
+    A name with folders that do not exist here (a link made at the beamline) is looked for by
+    its last part, beside the file and in the allowed folder.
+    """
+    folder, stack = _folder.get(), _others.get()
+    assert folder is not None  # asked for only where links are allowed
+    assert stack is not None
+    bare = Path(name).name
+    candidates = [start.parent / bare, folder / bare]
+    if not fault_of_place(name):  # no network address, no device
+        candidates.insert(0, start.parent / name)
+    found = next((one.resolve() for one in candidates if bare and one.is_file()), None)
+    if found is None:
+        raise RequestError(f"{start.name} has a link to '{bare}', which is not there.")
+    if not found.is_relative_to(folder):
+        raise RequestError(
+            f"{start.name} has a link to '{bare}' outside of {folder}; refused. ⟦allow_links⟧ "
+            "names the folder into which links may lead."
+        )
+    check_regular(found)
+    try:
+        hdf5_trial.check(found)
+    except hdf5_trial.Damaged as error:
+        raise RequestError(f"{found} is damaged: {error}.") from error
+    followed = _followed.get()
+    if followed is not None and found not in followed:
+        followed.append(found)
+    return stack.enter_context(h5py.File(found, "r", locking=False))

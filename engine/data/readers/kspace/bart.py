@@ -19,8 +19,7 @@ from engine.data.dataset import Dataset
 from engine.data.kspace.spokes import SpokesDataset, SpokesSlice
 from engine.data.kspace.trajectory import make_trajectory
 from engine.data.readers.file_array import FileArray
-from engine.data.readers.kspace.arrays import open_kspace_array
-from engine.data.readers.kspace.map_file import open_maps
+from engine.data.readers.kspace.arrays import open_kspace_array, open_maps
 from engine.data.readers.kspace.spokes import find_trajectory, make_dataset
 from engine.files.budget import read_small
 from engine.files.path_safety import check_regular

@@ -9,8 +9,7 @@ import h5py
 import numpy as np
 
 from engine.data.kspace.dataset import KspaceDataset
-from engine.data.kspace.grid import MAX_SLICE_BYTES, GridPlan, Plane, plan_grid
-from engine.data.kspace.slice import KspaceSlice
+from engine.data.kspace.grid import MAX_SLICE_BYTES, GridPlan, KspaceSlice, Plane, plan_grid
 from engine.data.readers.hdf5.safe import array, open_h5, read
 from engine.data.readers.kspace.mrd_header import Encoding, read_header
 from engine.spec.errors import RequestError

@@ -9,14 +9,14 @@ import numpy as np
 
 from engine.data.dataset import ImageDataset
 from engine.data.readers.volumes.stored_volume import StoredVolume, beside, file_size, read_start
-from engine.data.readers.volumes.text_header import (
+from engine.data.readers.volumes.volume import (
     MAX_HEADER_BYTES,
     damaged,
     numbers,
     spacing_only,
+    volume_dataset,
     whole_numbers,
 )
-from engine.data.readers.volumes.volume import volume_dataset
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from engine.data.images.air import keep_above_air
 from engine.data.images.orientation import Screen, usable
 from engine.data.readers.volumes.stored_volume import StoredVolume
 from engine.data.sidecar import Described, describe
-from engine.data.sinogram.water import CT_UNITS, to_hu
+from engine.data.sinogram.units import CT_UNITS, to_hu
 from engine.spec.errors import DescriptionNeeded, RequestError, Sentence
 from engine.spec.input_options import InputOptions
 
@@ -176,3 +178,36 @@ def _chosen_volume(
             f"{path}: ⟦dataset⟧ '{options.dataset}': give the number of a volume, 0..{count - 1}."
         )
     return int(options.dataset[:9]) * stored.shape[2]
+
+
+MAX_HEADER_BYTES = 1 << 20
+
+
+def whole_numbers(path: Path, name: str, words: Sequence[str], count: int | None) -> list[int]:
+    try:
+        numbers = [int(word) for word in words if len(word) < 20]
+    except ValueError:
+        numbers = []
+    if not numbers or len(numbers) != len(words) or (count and len(numbers) != count):
+        raise damaged(path, name)
+    return numbers
+
+
+def numbers(path: Path, name: str, words: Sequence[str], count: int) -> list[float]:
+    try:
+        values = [float(word) for word in words]
+    except ValueError:
+        values = []
+    if len(values) != count or not all(math.isfinite(value) for value in values):
+        raise damaged(path, name)
+    return values
+
+
+def spacing_only(steps: Sequence[float]) -> np.ndarray:
+    """An affine of unknown orientation."""
+    full = [*(abs(step) for step in steps), 1.0, 1.0, 1.0][:3]
+    return np.diag([*full, 1.0])
+
+
+def damaged(path: Path, name: str) -> RequestError:
+    return RequestError(f"{path}: the entry '{name}' of its header is missing or cannot be used.")

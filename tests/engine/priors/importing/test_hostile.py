@@ -9,7 +9,7 @@ from hostile_archives import archive_corpus
 from hostile_pickles import raw_corpus
 from hostile_snapshots import snapshot, snapshot_corpus
 
-from engine.cli import prior_import
+from engine.cli import main
 from engine.physics.units import IntensityMap
 from engine.priors.importing import import_checkpoint
 from engine.spec.errors import RequestError
@@ -53,7 +53,7 @@ def test_every_hostile_file_is_refused(tmp_path, corpus, canary, capsys, little_
         path = tmp_path / f"{name}.pt"
         path.write_bytes(content)
         start = time.process_time()
-        code = prior_import.main([str(path), str(out), "--hu-scale", "800"])
+        code = main(["prior", "import", str(path), str(out), "--hu-scale", "800"])
         assert time.process_time() - start < LONGEST_SECONDS, name
         errors = capsys.readouterr().err
         assert code == 2, (name, errors)

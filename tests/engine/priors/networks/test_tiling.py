@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from engine.priors.adapted import tiled
 from engine.priors.networks.any_size import LARGEST_FACTOR, AnySizeNetwork
-from engine.priors.tiling import tiled
 
 
 class Spy(AnySizeNetwork):
