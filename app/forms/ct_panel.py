@@ -22,7 +22,7 @@ BASIC = ("views", "angular_range", "start_angle", "geometry", "photons")
 # What a measured scan still takes (the engine refuses the rest).
 MEASURED = (
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
-    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted", "aperture"),
 )
 PLAIN = ("views", "angular_range", "photons")
 ANGLES = ("views", "angular_range", "start_angle")

@@ -117,14 +117,16 @@ class PlainChoice(QWidget):
         """Put it into the fields, as one step."""
         model = self.model
         values = {name: model.history.default(name) for name in model.setting_names()}
-        values |= choice.settings | {"method": choice.solver[model.modality]}
+        method = {"method": choice.solver[model.modality], "prior": "auto"}
+        values |= choice.settings | method
         model.history.set_many(values)
 
     def chosen(self) -> Plain | None:
         """Which line the fields amount to now; None when they are somebody's own."""
         now = self.model.value()
         for choice in CHOICES:
-            if choice.solver[self.model.modality] == now["solver"]:
+            named = (choice.solver[self.model.modality], "auto")
+            if named == (now["solver"], now["prior"]):
                 given = {
                     name: value
                     for name, value in choice.settings.items()

@@ -77,7 +77,6 @@ def test_a_clinician_runs_and_then_knows_how_long_each_line_takes(ct):
     window.settings.set("paces", {})
     left.solver.plain.refresh()
     assert not any(label.text() for label in left.solver.plain.times.values())
-    ct.window.history.set("prior", "tv")
     click(left.solver.plain.radios["Quick look"])
     click(left.solver.run)
     ct.wait_idle()
