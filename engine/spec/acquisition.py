@@ -94,7 +94,7 @@ class CTAcquisition(Settings):
     backend: str = setting(
         "auto",
         "Projector: our own with a stored matrix (native) or without (matrix-free), or one you "
-        "installed. 'auto' stores a matrix where it is small.",
+        "installed. 'auto' stores a matrix where it is small and serves well.",
         choices=("auto", "native", "matrix-free", "astra", "torch-radon"),
         before="native",
         label="Projector",
