@@ -86,10 +86,12 @@ def _safetensors(content: bytes, folder: Path) -> None:
 
 
 def _safetensors_seeds(folder: Path) -> Iterator[bytes]:
+    import fuzz_files
     import torch
 
     from engine.files.checkpoint import Checkpoint
 
+    yield fuzz_files.prior(folder)
     path, image = folder / "x.safetensors", torch.zeros(1, 1, 4, 4)
     Checkpoint(2, {"u": image}, image, [torch.zeros(8, dtype=torch.uint8)]).write(path)
     yield path.read_bytes()
