@@ -14,6 +14,7 @@ from typing import Any
 from app.forms.labels import learn
 from app.theme import RUN_STYLES, RunStyle
 from engine.files.folders import RESOURCES
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 from engine.spec.settings import Settings
 
@@ -86,10 +87,8 @@ def prior_card(name: str, modality: str) -> tuple[str, Path]:
     folder = RESOURCES / "priors"
     path = folder / f"{name}.md" if Path(name).name == name else Path(name).with_suffix(".md")
     if path.is_file():
-        try:
+        with reading(path):
             return path.read_text(encoding="utf-8", errors="replace"), path.parent
-        except OSError as error:
-            raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
     from engine.priors.catalogue import ANALYTIC, find_prior
     from engine.spec import plugins
 

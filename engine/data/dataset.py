@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from engine.files.budget import check_whole
+from engine.files.path_safety import reading
 from engine.physics.problem import Problem
 from engine.physics.simulate import Slices
 from engine.physics.units import IntensityMap
@@ -287,6 +288,11 @@ class ImageDataset(Dataset):
         return problem
 
 
+def vector_of(values: np.ndarray) -> Vector:
+    x, y, z = (float(value) for value in values)
+    return x, y, z
+
+
 def stamp_of(path: Path) -> Stamp:
     try:
         status = path.stat()
@@ -296,9 +302,7 @@ def stamp_of(path: Path) -> Stamp:
 
 
 def sha256_of(path: Path) -> str:
-    try:
+    with reading(path):
         check_whole(path)
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from engine.spec.errors import RequestError
@@ -37,6 +38,15 @@ def fault_of_place(text: str, network: bool = False) -> str:
     if path == path.parent or (windows.drive and len(windows.parts) == 1):
         return f"a whole drive ({_short(text)})"
     return ""
+
+
+@contextmanager
+def reading(path: Path | str) -> Iterator[None]:
+    """What the system says of a file that cannot be read, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise RequestError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 def check_regular(path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.data.dataset import Placement, Vector
+from engine.data.dataset import Placement, vector_of
 from engine.spec.errors import RequestError
 
 RIGHT_ANGLE = 1e-3  # cosine up to which two axes still count as perpendicular
@@ -94,9 +94,9 @@ class Screen:
         thickness = abs(float(np.cross(along_row, along_column) @ affine[:3, 2]))
         return tuple(
             Placement(
-                _vector(affine[:3, :3] @ (first + np.array([0, 0, k])) + affine[:3, 3]),
-                _vector(along_row),
-                _vector(along_column),
+                vector_of(affine[:3, :3] @ (first + np.array([0, 0, k])) + affine[:3, 3]),
+                vector_of(along_row),
+                vector_of(along_column),
                 self.spacing(affine),
                 thickness,
             )
@@ -139,8 +139,3 @@ def affine_of(placements: Sequence[Placement]) -> tuple[np.ndarray, list[str]]:
     if not usable(affine):
         raise RequestError("The slices lie at the same place: they are no volume.")
     return affine, notes
-
-
-def _vector(values: np.ndarray) -> Vector:
-    x, y, z = (float(value) for value in values)
-    return x, y, z

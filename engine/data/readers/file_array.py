@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from engine.files.budget import MIB, Budget
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 
 SHORT_BYTES = 4096  # pieces below this are cheaper to read together with what lies between
@@ -87,14 +88,11 @@ class FileArray:
                 start = self._offset + (first + piece * step) * size
                 self._packed.read_into(start, memoryview(out[piece].view(np.uint8).data))
             return out
-        try:
-            with self.path.open("rb", buffering=0) as stream:
-                for piece in range(count):
-                    stream.seek(self._offset + (first + piece * step) * size)
-                    if not _fill(stream, out[piece].view(np.uint8)):
-                        raise RequestError(f"{self.path} has become shorter since it was opened.")
-        except OSError as error:
-            raise RequestError(f"Cannot read {self.path}: {error.strerror or error}.") from error
+        with reading(self.path), self.path.open("rb", buffering=0) as stream:
+            for piece in range(count):
+                stream.seek(self._offset + (first + piece * step) * size)
+                if not _fill(stream, out[piece].view(np.uint8)):
+                    raise RequestError(f"{self.path} has become shorter since it was opened.")
         return out
 
 

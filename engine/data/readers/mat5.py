@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from engine.files.budget import MIB, Budget
-from engine.files.path_safety import check_regular
+from engine.files.path_safety import check_regular, reading
 from engine.spec.errors import RequestError
 
 MAX_ELEMENTS: Final = 100_000  # fields and cells of one struct or cell array
@@ -39,24 +39,19 @@ class _Damaged(Exception):
 def is_hdf5(path: Path) -> bool:
     """MATLAB 7.3 files are HDF5 behind a 512-byte text."""
     check_regular(path)
-    try:
-        with path.open("rb") as stream:
-            start = stream.read(520)
-    except OSError as error:
-        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
+    with reading(path), path.open("rb") as stream:
+        start = stream.read(520)
     return HDF5_SIGNATURE in (start[:8], start[512:520])
 
 
 def read_mat5(path: Path) -> dict[str, Any]:
     """Every variable of the file; what this reader does not know is left out."""
     budget = Budget(path, path.name)
-    try:
+    with reading(path):
         size = path.stat().st_size
         budget.read(size, "as version 5 it is read whole; version 7.3 is read by slices: it")
         with path.open("rb") as stream:
             content = stream.read(size)
-    except OSError as error:
-        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     if len(content) < 128 or content[126:128] not in (b"IM", b"MI"):
         raise RequestError(f"{path.name} is not a MATLAB file of version 5 to 7.3.")
     order = "<" if content[126:128] == b"IM" else ">"

@@ -15,6 +15,7 @@ from engine.data.sidecar import describe
 from engine.data.sinogram.dataset import SinogramDataset
 from engine.data.sinogram.scan_geometry import Scan
 from engine.files.budget import read_small
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 from engine.spec.input_options import InputOptions
 
@@ -48,12 +49,10 @@ def open_mrc(path: Path, options: InputOptions) -> SinogramDataset:
 
 def _sections(path: Path) -> tuple[FileArray, float | None]:
     """The sections ``[z, y, x]``, read when asked for, and the pixel size."""
-    try:
+    with reading(path):
         size = path.stat().st_size
         with path.open("rb") as stream:
             header = stream.read(HEADER)
-    except OSError as error:
-        raise RequestError(f"{path} may not be read: {error.strerror}.") from error
     if len(header) < HEADER:
         raise RequestError(f"{path.name} is too short to be an MRC file.")
     order = _byte_order(header)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.files.path_safety import DEVICE
+from engine.files.path_safety import DEVICE, reading
 from engine.files.presets import BUILT_IN, Preset, PresetStore, read_preset
 from engine.files.record import plain
 from engine.spec.acquisition import acquisition_for
@@ -53,10 +53,8 @@ class FolderRequest:
         folder, results = self.folder.resolve(), self.results.resolve()
         if not folder.is_dir():
             raise RequestError(f"{self.folder} is not a folder.")
-        try:
+        with reading(self.folder):
             os.listdir(folder)
-        except OSError as error:
-            raise RequestError(f"Cannot read {self.folder}: {error.strerror}.") from error
         if folder.is_relative_to(results):
             raise RequestError(
                 f"The results cannot go to {self.results}, which holds the inputs: name another "

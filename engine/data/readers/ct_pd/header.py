@@ -13,6 +13,7 @@ from pydicom.uid import ExplicitVRBigEndian, ExplicitVRLittleEndian, ImplicitVRL
 from engine.data.readers.ct_pd.raw import Raw
 from engine.data.readers.dicom.values import Values
 from engine.data.sinogram.rebinning import Detector
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 
 PER_VIEW = {
@@ -138,12 +139,9 @@ def read_rows(scanner: Scanner, view: View, first: int, last: int) -> NDArray[np
     count = last - first + 1
     begin, length = (0, detector.rows) if scanner.transposed else (first, count)
     wanted = length * detector.columns * size
-    try:
-        with view.path.open("rb") as stream:
-            stream.seek(view.offset + begin * detector.columns * size)
-            data = stream.read(wanted)
-    except OSError as error:
-        raise RequestError(f"{view.path} cannot be read: {error.strerror}.") from error
+    with reading(view.path), view.path.open("rb") as stream:
+        stream.seek(view.offset + begin * detector.columns * size)
+        data = stream.read(wanted)
     if len(data) < wanted:
         raise RequestError(f"{view.path} has become shorter since it was opened.")
     stored = np.frombuffer(data, scanner.dtype)

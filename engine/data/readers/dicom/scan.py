@@ -27,6 +27,7 @@ from pydicom.uid import (
 
 from engine.data.readers.dicom.values import Values, silence_pydicom, tags_of, values_of
 from engine.files.budget import MIB, Budget
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 
 CHUNK = 1 << 15
@@ -115,10 +116,8 @@ def quiet_pydicom(path: Path) -> Iterator[None]:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    try:
+    with reading(path):
         stream = _Clipped(path)
-    except OSError as error:
-        raise RequestError(f"{path} cannot be read: {error.strerror}.") from error
     with stream:
         yield stream
 

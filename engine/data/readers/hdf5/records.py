@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.files.budget import Budget
+from engine.files.path_safety import reading
 from engine.spec.errors import RequestError
 
 MAX_CHUNK_BYTES = 1 << 24
@@ -114,11 +115,9 @@ class GlobalHeap:
     def __init__(self, path: Path, base: int = 0) -> None:
         self.path, self.base = path, base
         self._places: dict[int, dict[int, tuple[int, int]]] = {}
-        try:
+        with reading(path):
             self._stream = path.open("rb")
             self._end = path.stat().st_size
-        except OSError as error:
-            raise RequestError(f"{path} cannot be read: {error.strerror}.") from error
 
     def __enter__(self) -> Self:
         return self

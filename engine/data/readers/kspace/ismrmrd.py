@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from engine.data.dataset import Dataset, Fact, Placement, Vector
+from engine.data.dataset import Dataset, Fact, Placement, vector_of
 from engine.data.kspace.dataset import KspaceDataset
 from engine.data.kspace.grid import (
     MAX_SLICE_BYTES,
@@ -377,11 +377,6 @@ def _placements(scan: Scan) -> tuple[Placement, ...] | None:
         for z in scan.partitions:
             here = corner + (z - scan.shape[0] // 2) * (thickness or 0.0) * normal
             placements.append(
-                Placement(_vector(here), _vector(phase), _vector(read), spacing, thickness)
+                Placement(vector_of(here), vector_of(phase), vector_of(read), spacing, thickness)
             )
     return tuple(placements)
-
-
-def _vector(values: np.ndarray) -> Vector:
-    x, y, z = (float(value) for value in values)
-    return x, y, z

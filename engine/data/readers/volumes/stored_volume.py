@@ -18,7 +18,7 @@ import numpy as np
 
 from engine.data.readers.file_array import Inflated
 from engine.files.budget import MIB, Budget, limit
-from engine.files.path_safety import check_regular
+from engine.files.path_safety import check_regular, reading
 from engine.spec.errors import RequestError
 
 MAX_PLANE_BYTES = 1 << 29
@@ -127,10 +127,8 @@ class StoredVolume:
 
 def file_size(path: Path) -> int:
     check_regular(path)
-    try:
+    with reading(path):
         return path.stat().st_size
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
 
 
 def read_start(path: Path, count: int) -> bytes:
@@ -158,11 +156,8 @@ def beside(path: Path, name: str) -> Path:
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """A file for reading whose troubles are said in one sentence."""
     check_regular(path)
-    try:
-        with path.open("rb") as stream:
-            yield stream
-    except OSError as error:
-        raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
+    with reading(path), path.open("rb") as stream:
+        yield stream
 
 
 def _too_short(path: Path) -> RequestError:
