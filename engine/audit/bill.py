@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator
@@ -115,8 +116,8 @@ def changed_files(names: Iterable[str], paths: list[str] | None = None) -> list[
         if name not in wanted:
             continue
         wanted.remove(name)  # the first is what is imported
-        files = [file for file in one.files or () if file.hash and file.hash.mode == "sha256"]
-        changed = [str(file) for file in files if not _unchanged(one, file)]
+        files = dict(_recorded(one))
+        changed = [file for file, said in files.items() if not _unchanged(one, file, said)]
         if changed:
             more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
             words = f"changed since it was installed: {changed[0]}{more}"
@@ -126,14 +127,20 @@ def changed_files(names: Iterable[str], paths: list[str] | None = None) -> list[
     return found
 
 
-def _unchanged(one: metadata.Distribution, file: metadata.PackagePath) -> bool:
-    assert file.hash is not None
+def _recorded(one: metadata.Distribution) -> Iterator[tuple[str, str]]:
+    """Files and their hashes; `metadata.files` would leave out those that are missing."""
+    for row in csv.reader((one.read_text("RECORD") or "").splitlines()):
+        if len(row) == 3 and row[1].startswith("sha256="):
+            yield row[0], row[1].removeprefix("sha256=")
+
+
+def _unchanged(one: metadata.Distribution, file: str, said: str) -> bool:
     try:
         digest = sha256_of(Path(str(one.locate_file(file))))
     except OSError:
         return False
     usual = base64.urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
-    return file.hash.value in (usual, digest)  # some tools write it in hexadecimal
+    return said in (usual, digest)  # some tools write it in hexadecimal
 
 
 def sha256_of(path: Path) -> str:
