@@ -25,6 +25,7 @@ def main(started: float, folder: Path, iterations: int) -> dict[str, float | Non
     import qasync
     from PySide6.QtWidgets import QApplication
 
+    from app import bench_images
     from app.shell.settings import AppSettings
     from app.tasks import Tasks
     from app.theme import Theme
@@ -51,6 +52,9 @@ def main(started: float, folder: Path, iterations: int) -> dict[str, float | Non
     found["open CT demo s"] = _open(window, "demo:ct")
     found |= _run(window, iterations)
     found["memory after the run MB"] = memory_mb()
+    _open(window, str(bench_images.series(folder)), {"unit": "hu"})
+    found["scroll 1/s"] = bench_images.scroll(window, _until)
+    found["slab ms"] = bench_images.slab_ms()
     window.close()
     _until(lambda: "gone" in flags)
     tasks.close()

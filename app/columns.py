@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QUndoStack
-from PySide6.QtWidgets import QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSplitter, QWidget
 
 from app.forms.ct_panel import CTPanel
 from app.forms.history import UndoValues
@@ -21,7 +21,7 @@ from app.plots.drawing import Legend
 from app.runs.store import RunStore
 from app.runs.table import RunsTable
 from app.theme import run_style
-from app.widgets import Section, scrolled
+from app.widgets import Section, in_column, scrolled
 
 LEFT_PX, RIGHT_PX = 320, 424  # the right one shows all columns of the runs
 
@@ -40,12 +40,7 @@ class LeftColumn(QWidget):
         self.slices = SliceChoice()
         self.solver = SolverPanel(history, acquisition=lambda: self.acquisition().value())
         acquisition = QWidget()
-        lines = QVBoxLayout(acquisition)
-        lines.setContentsMargins(0, 0, 0, 0)
-        lines.setSpacing(8)
-        lines.addWidget(self.slices)
-        lines.addWidget(self.ct)
-        lines.addWidget(self.mri)
+        in_column(self.slices, self.ct, self.mri, spacing=8, margins=0, parent=acquisition)
         self.set_modality("CT")
         self.sections = {
             "data": Section("Data", browser),
@@ -53,15 +48,8 @@ class LeftColumn(QWidget):
             "solver": Section("Solver", self.solver),
         }
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        for section in self.sections.values():
-            column.addWidget(section)
-        column.addStretch(1)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.setSpacing(0)
+        in_column(*self.sections.values(), None, spacing=8, margins=8, parent=body)
+        outer = in_column(spacing=0, margins=0, parent=self)
         self.area = scrolled(body, "Data, acquisition and solver")
         outer.addWidget(self.area, 1)
         self.solver.footer.setContentsMargins(8, 8, 8, 8)
@@ -97,10 +85,7 @@ class RightColumn(QSplitter):
         self.measured = MeasurementList(inspector)
         self.statistics = self.measured.statistics
         inspect = QWidget()
-        column = QVBoxLayout(inspect)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.measured, 2)
+        column = in_column((self.measured, 2), spacing=8, margins=0, parent=inspect)
         self.legend = Legend(per_row=2)
         column.addWidget(self.legend)
         self._inspect = column

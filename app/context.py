@@ -64,6 +64,8 @@ class AppContext(QObject):
         self.recent = RecentFiles(tasks, parent=self)
         self.data = DataPresenter(tasks, self.recent, self)
         self.browser = DataBrowser(self.data)
+        self.browser.menu.start_folder = partial(self.folder_for, "open")
+        self.browser.menu.keep_folder = partial(self.keep_folder, "open")
         self.left = LeftColumn(self.browser, self.history)
         self.center = Center(self.store, self.runs, self.messages)
         self.grid = self.center.grid

@@ -13,6 +13,10 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication, QWidget
 
+from engine.spec.run_colours import BLUE as BLUE
+from engine.spec.run_colours import GREEN, NAIVE, NAIVE_STYLE
+from engine.spec.run_colours import VERMILLION as VERMILLION
+
 GRID_PX: Final = 8
 SMALLEST_TEXT_PX: Final = 11
 STYLE_SHEET: Final = Path(__file__).resolve().parent.parent / "resources" / "style" / "base.qss"
@@ -55,14 +59,12 @@ class RunStyle:
     dash: tuple[float, ...] = ()
 
 
-# colours of Okabe and Ito, which colour-blind readers can tell apart
-GREEN, BLUE, VERMILLION = "#009E73", "#0072B2", "#D55E00"
 REFERENCE: Final = RunStyle(GREEN)
 # Every method brings its own when the engine is loaded (app.forms.choices).
 RUN_STYLES: Final[dict[str, RunStyle]] = {
     "reference": REFERENCE,
     "ideal": REFERENCE,
-    "naive": RunStyle(VERMILLION, (2, 3)),
+    NAIVE: RunStyle(*NAIVE_STYLE),
 }
 _OTHERS: Final = (
     RunStyle("#CC79A7", (12, 4)),

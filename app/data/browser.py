@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal, Slot
@@ -43,6 +44,9 @@ class OpenMenu(QMenu):
         super().__init__("Open", parent)
         self.presenter = presenter
         self.dialog: QFileDialog | None = None
+        # where a person was the last time; the window knows
+        self.start_folder: Callable[[], str] = lambda: ""
+        self.keep_folder: Callable[[str], None] = lambda folder: None
         self.setToolTipsVisible(True)
         self.setAccessibleName("Open data")
         self.file = self._action("File…", "Open an image, a sinogram or k-space.", self.ask_file)
@@ -117,10 +121,16 @@ class OpenMenu(QMenu):
         parent = self.parentWidget()
         dialog = QFileDialog(parent.window() if parent is not None else None, title)
         dialog.setFileMode(mode)
-        dialog.fileSelected.connect(self.presenter.open)
+        dialog.setDirectory(self.start_folder())
+        dialog.fileSelected.connect(self._on_selected)
         dialog.finished.connect(self._on_finished)
         self.dialog = dialog
         return dialog
+
+    @Slot(str)
+    def _on_selected(self, path: str) -> None:
+        self.keep_folder(str(Path(path).parent))
+        self.presenter.open(path)
 
     @Slot(int)
     def _on_finished(self, result: int) -> None:

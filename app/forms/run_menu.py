@@ -14,9 +14,10 @@ from PySide6.QtWidgets import (
     QMenu,
     QSpinBox,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
+
+from app.widgets import in_column
 
 Estimate = Callable[[int], str]  # of so many slices, in words; empty when nothing is known
 
@@ -94,10 +95,7 @@ class RangeDialog(QDialog):
         self.run.setDefault(True)
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)
-        column = QVBoxLayout(self)
-        column.addLayout(form)
-        column.addWidget(self.words)
-        column.addWidget(buttons)
+        in_column(form, self.words, buttons, parent=self)
         self._say()
 
     def ends(self) -> tuple[int, int]:

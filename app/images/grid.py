@@ -44,6 +44,7 @@ class PaneGrid(QWidget):
         self._extras: dict[str, ImagePane] = {}
         self._maximised: ImagePane | None = None
         self._sources: tuple[str, str] | None = None
+        self.preferred = ""  # what a comparison begins with
         self._masked, self._bars = True, False
         self._columns = 0
         self._shown: list[ImagePane] = []
@@ -268,11 +269,13 @@ class PaneGrid(QWidget):
         self._arrange()
 
     def compare_keys(self) -> tuple[str, ...]:
-        """A and B: as chosen, else the newest against the first (the reference)."""
+        """A and B: as chosen, else the preferred or newest against the first, the reference."""
         if self._sources is not None:
             return self._sources
         keys = self.keys()
-        return (keys[-1], keys[0]) if len(keys) > 1 else ()
+        if len(keys) < 2:
+            return ()
+        return (self.preferred if self.preferred in keys[1:] else keys[-1], keys[0])
 
     def set_compare(self, mode: CompareMode) -> None:
         keys = self.compare_keys()

@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QTableWidget,
     QTableWidgetItem,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -25,7 +24,7 @@ from app.images.measure import Measurement
 from app.images.statistics import StatisticsTable
 from app.images.text import area_text, size_text, statistics_text, unit_of
 from app.theme import tabular
-from app.widgets import plain_look
+from app.widgets import in_column, plain_look
 from engine.spec.errors import shown
 
 FIXED: Final = ("Name", "Slice", "Size")
@@ -53,16 +52,8 @@ class MeasurementList(QWidget):
             row.addWidget(button)
         row.addStretch(1)
         self.body = QWidget()
-        inner = QVBoxLayout(self.body)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.setSpacing(4)
-        inner.addWidget(self.table, 1)
-        inner.addLayout(row)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.body, 1)
-        column.addWidget(self.statistics, 1)
+        in_column((self.table, 1), row, spacing=4, margins=0, parent=self.body)
+        in_column((self.body, 1), (self.statistics, 1), spacing=8, margins=0, parent=self)
         self.rename.clicked.connect(self._edit)
         self.remove.clicked.connect(self.drawn.remove_selected)
         self.copy.clicked.connect(self.copy_csv)

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QPushButton, QWidget
+
+from app.widgets import in_row
 
 BELOW_PX = 28  # the middle of the pane, where the sentence is
 
@@ -26,9 +28,7 @@ class Offers(QWidget):
         self.area = parent
         self.buttons: list[QPushButton] = []
         self._offers: tuple[Offer, ...] = ()
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(0, 0, 0, 0)
-        self._row.setSpacing(8)
+        self._row = in_row(spacing=8, margins=0, parent=self)
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.hide()
 

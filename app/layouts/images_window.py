@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QCloseEvent, QGuiApplication
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.shell.icon import app_icon
+from app.widgets import in_column
 
 
 class ImagesWindow(QWidget):
@@ -18,9 +19,7 @@ class ImagesWindow(QWidget):
         super().__init__(beside, Qt.WindowType.Window)
         self.setWindowTitle(f"Images - {beside.windowTitle()}")
         self.setWindowIcon(app_icon())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(part)
+        in_column(part, margins=0, parent=self)
         part.show()
         mine = beside.screen()
         other = next((one for one in QGuiApplication.screens() if one is not mine), None)

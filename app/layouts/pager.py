@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QSize, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QToolButton, QWidget
 
 from app.icons import SIDE, icon
 from app.images.grid import PaneGrid
 from app.theme import GRID_PX, tabular
+from app.widgets import in_row
 
 
 class Pager(QWidget):
@@ -22,9 +23,7 @@ class Pager(QWidget):
         self.words.setFont(tabular(self.words.font()))
         self.words.setAccessibleName("Images in sight")
         self.words.setToolTip("Not all images fit side by side and stay large.")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, GRID_PX, 0)
-        row.setSpacing(GRID_PX // 2)
+        row = in_row(spacing=GRID_PX // 2, margins=(0, 0, GRID_PX, 0), parent=self)
         for name, step, keys in (("previous", -1, "Page Up"), ("next", 1, "Page Down")):
             button = QToolButton()
             button.setIcon(icon(name))

@@ -8,13 +8,13 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QHBoxLayout,
     QSizePolicy,
     QWidget,
 )
 
 from app.icons import SIDE, icon
 from app.theme import GRID_PX
+from app.widgets import in_row
 
 WIDEST: Final = 16777215  # Qt's own word for 'no limit'
 
@@ -67,9 +67,7 @@ class Rail(QWidget):
         super().__init__()
         self.content, self.open_px = content, usual_px
         self.strip = Strip(title, f"rail-{side}", keys)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
+        row = in_row(spacing=0, margins=0, parent=self)
         for part in (self.strip, content) if side == "left" else (content, self.strip):
             row.addWidget(part)
         self.strip.clicked.connect(lambda: self.set_folded(not self.folded))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QSize, Qt, Slot
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QToolButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QToolButton, QWidget
 
 from app.icons import SIDE, icon
 from app.layouts.layouts import LAYOUTS, Layouts
 from app.theme import GRID_PX
+from app.widgets import in_row
 
 
 class Switcher(QWidget):
@@ -18,9 +19,7 @@ class Switcher(QWidget):
         self.setAccessibleName("Layouts")
         self.buttons: dict[str, QToolButton] = {}
         group = QButtonGroup(self)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(GRID_PX, 0, GRID_PX, 0)
-        row.setSpacing(GRID_PX // 2)
+        row = in_row(spacing=GRID_PX // 2, margins=(GRID_PX, 0, GRID_PX, 0), parent=self)
         for name, layout in LAYOUTS.items():
             button = QToolButton()
             button.setIcon(icon(f"layout-{name}"))

@@ -7,10 +7,11 @@ from typing import Any, Final
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QSize
 from PySide6.QtGui import QFont, QPalette
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 from app.plots.curves import adopt_menu
 from app.theme import SMALLEST_TEXT_PX
+from app.widgets import in_column
 
 LEVELS_DB: Final = (-40.0, 20.0)
 TITLES: Final = {"residual": "before homogenization", "homogenized": "after homogenization"}
@@ -96,6 +97,4 @@ class PsdWindow(QDialog):
         self.setWindowTitle("Two-dimensional spectra")
         self.setModal(False)
         self.images = PsdImages(self)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 8, 8, 8)
-        layout.addWidget(self.images)
+        in_column(self.images, margins=8, parent=self)

@@ -1,8 +1,4 @@
-"""One colour and one dash pattern per run, the same in every pane, plot and table.
-
-Colour says the method, so that it means the same everywhere; runs of one method are told
-apart by their dashes.
-"""
+"""One colour and one dash pattern per run, the same in every pane, plot, table and report."""
 
 from __future__ import annotations
 
@@ -13,25 +9,18 @@ from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 
 from app.theme import RunStyle, run_style
+from engine.spec import run_colours
+from engine.spec.run_colours import Dash as Dash
 
-Dash = tuple[float, ...]
-
-# For the second and later runs of a method; dots are kept for second quantities of one run.
-REPEATS: Final[tuple[Dash, ...]] = ((9, 3), (9, 3, 3, 3), (15, 5), (4, 4), (9, 3, 3, 3, 3, 3))
 DOTS: Final[Dash] = (1, 3)
 
 
 def style_of(job: dict[str, Any]) -> RunStyle:
-    """By method; DC-PnPDP with plain white noise injected is the paper's 'naive' variant."""
-    solver, settings = str(job.get("solver", "dc-pnpdp")), job.get("settings") or {}
-    naive = solver == "dc-pnpdp" and settings.get("injection") == "awgn"
-    return run_style("naive" if naive else solver)
+    return run_style(run_colours.method_of(job))
 
 
 def dash_for(style: RunStyle, taken: Collection[Dash]) -> Dash:
-    """The method's own pattern, or the next that no other run of its colour uses."""
-    order = [style.dash, *(dash for dash in REPEATS if dash != style.dash)]
-    return next((dash for dash in order if dash not in taken), order[len(taken) % len(order)])
+    return run_colours.dash_for(style.dash, taken)
 
 
 SWATCH_PX = QSize(24, 14)

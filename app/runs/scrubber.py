@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSlider, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QSlider, QToolButton, QWidget
 
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
 from app.theme import tabular
+from app.widgets import in_row
 
 NO_RUN = "Nothing to go back to: the iterations of a run appear here."
 
@@ -59,14 +60,16 @@ class Scrubber(QWidget):
         widest = "k = 0000/0000  σ 0.00000"
         self.text.setMinimumWidth(self.text.fontMetrics().horizontalAdvance(widest))
 
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(8)
-        layout.addWidget(self.back)
-        layout.addWidget(self.slider, 1)
-        layout.addWidget(self.forth)
-        layout.addWidget(self.liveButton)
-        layout.addWidget(self.text)
+        in_row(
+            self.back,
+            (self.slider, 1),
+            self.forth,
+            self.liveButton,
+            self.text,
+            spacing=8,
+            margins=(8, 4, 8, 4),
+            parent=self,
+        )
 
         self.slider.valueChanged.connect(self._on_value)
         self.slider.sliderPressed.connect(self._on_touched)

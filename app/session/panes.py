@@ -177,6 +177,8 @@ class Panes(QObject):
             if entry.run_id in stale or entry.run_id not in self.grid:
                 self._show_entry(entry)
         self.grid.sort([REFERENCE, *wanted])
+        ours = [entry.run_id for entry in shown if entry.solver == "dc-pnpdp"]
+        self.grid.preferred = ours[-1] if ours else ""
         self._arrange_planes()
 
     def _show_entry(self, entry: RunEntry) -> None:

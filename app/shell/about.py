@@ -29,7 +29,7 @@ import engine
 from app.shell.crash import DetailsDialog
 from app.shell.icon import app_icon
 from app.tasks import Tasks
-from app.widgets import plain_look
+from app.widgets import in_column, plain_look
 from engine.audit.licences import Licence, licence_text, licences
 
 NAME: Final = "Dualscope"
@@ -86,13 +86,9 @@ class AboutDialog(QDialog):
         close = buttons.button(QDialogButtonBox.StandardButton.Close)
         close.setToolTip("Close this window.")
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 16)
-        layout.setSpacing(16)
-        layout.addLayout(head)
-        layout.addLayout(self._versions())
-        layout.addWidget(self.table, 1)
-        layout.addWidget(buttons)
+        in_column(
+            head, self._versions(), (self.table, 1), buttons, spacing=16, margins=16, parent=self
+        )
         self.resize(560, 560)
         close.setFocus()
         self._start()

@@ -26,13 +26,13 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QVBoxLayout,
     QWidget,
 )
 
 import engine
 from app.shell.log import LogBook
 from app.shell.privacy import clean
+from app.widgets import in_column
 from engine.files.atomic import write_bytes_atomic
 from engine.files.folders import state_folder
 
@@ -310,12 +310,7 @@ class DetailsDialog(QDialog):
         buttons.addButton(self.copyButton, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.button(QDialogButtonBox.StandardButton.Close).setToolTip("Close this window.")
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 16)
-        layout.setSpacing(8)
-        layout.addWidget(self.sentence)
-        layout.addWidget(self.text, 1)
-        layout.addWidget(buttons)
+        in_column(self.sentence, (self.text, 1), buttons, spacing=8, margins=16, parent=self)
         self.resize(720, 440)
 
     @Slot()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QWidget
+
+from app.widgets import in_row
 
 
 class FindBar(QWidget):
@@ -26,13 +28,9 @@ class FindBar(QWidget):
         self.told = QLabel(self)
         self.told.setAccessibleName("Result of the search")
         self.told.setMinimumWidth(self.told.fontMetrics().horizontalAdvance("not found") + 4)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.line, 1)
-        layout.addWidget(self.previous)
-        layout.addWidget(self.next)
-        layout.addWidget(self.told)
+        in_row(
+            (self.line, 1), self.previous, self.next, self.told, spacing=4, margins=0, parent=self
+        )
         self.line.textChanged.connect(self._on_text)
         shortcut = QShortcut(QKeySequence.StandardKey.Find, self)
         shortcut.setContext(Qt.ShortcutContext.WindowShortcut)

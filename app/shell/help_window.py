@@ -10,12 +10,10 @@ from typing import Final
 from PySide6.QtCore import QSize, Qt, QUrl, Slot
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
-    QHBoxLayout,
     QListWidget,
     QListWidgetItem,
     QSplitter,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -23,6 +21,7 @@ from app.images.keys import KEY_HELP, MOUSE_HELP
 from app.runs.bar import KEYS, TIPS
 from app.shell.find_bar import FindBar
 from app.shell.page_view import PageView
+from app.widgets import in_column, in_row
 from engine.files.folders import RESOURCES
 
 FOLDER: Final = RESOURCES / "help"
@@ -115,23 +114,14 @@ class HelpWindow(QWidget):
         self.backButton = self._button("◀", "Back", QKeySequence.StandardKey.Back)
         self.forwardButton = self._button("▶", "Forward", QKeySequence.StandardKey.Forward)
         self.finder = FindBar("this page", self)
-        head = QHBoxLayout()
-        head.setSpacing(4)
-        head.addWidget(self.backButton)
-        head.addWidget(self.forwardButton)
-        head.addStretch(1)
-        head.addWidget(self.finder)
+        head = in_row(self.backButton, self.forwardButton, None, self.finder, spacing=4)
         split = QSplitter(self)
         split.setChildrenCollapsible(False)
         split.addWidget(self.contents)
         split.addWidget(self.view)
         split.setStretchFactor(1, 1)
         split.setSizes([208, 752])
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 8, 8, 8)
-        layout.setSpacing(8)
-        layout.addLayout(head)
-        layout.addWidget(split, 1)
+        in_column(head, (split, 1), spacing=8, margins=8, parent=self)
 
         self.contents.currentItemChanged.connect(self._on_chosen)
         self.view.link_clicked.connect(self.follow)

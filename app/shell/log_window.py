@@ -17,19 +17,17 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
     QPushButton,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
 from app.shell.find_bar import FindBar
 from app.shell.log import KEPT_LINES, LogBook, LogLine
 from app.theme import tabular
-from app.widgets import plain_look
+from app.widgets import in_column, in_row, plain_look
 
 HEADINGS: Final = ("Time", "Level", "Text")
 TIME, LEVEL, TEXT = range(3)
@@ -128,21 +126,9 @@ class LogWindow(QWidget):
         )
         note = QLabel("Names of patients and of data files are left out.", self)
 
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(self.levels)
-        head.addWidget(self.finder, 1)
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        foot.addWidget(note, 1)
-        foot.addWidget(self.copyButton)
-        foot.addWidget(self.folderButton)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(8, 8, 8, 8)
-        layout.setSpacing(8)
-        layout.addLayout(head)
-        layout.addWidget(self.table, 1)
-        layout.addLayout(foot)
+        head = in_row(self.levels, (self.finder, 1), spacing=8)
+        foot = in_row((note, 1), self.copyButton, self.folderButton, spacing=8)
+        in_column(head, (self.table, 1), foot, spacing=8, margins=8, parent=self)
 
         self.levels.currentIndexChanged.connect(self._on_level)
         self.finder.wanted.connect(self.find_line)

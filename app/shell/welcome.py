@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 import shiboken6
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPalette, QPen, QPolygon
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from app.widgets import in_row
 
 Step = tuple[QWidget, str, str]  # what it is about, title, words
 MOVES: Final = (
@@ -205,11 +207,7 @@ class Bubble(QFrame):
         self.skipButton.clicked.connect(self.skip_asked)
         self.backButton.clicked.connect(self.back_asked)
         self.nextButton.clicked.connect(self.next_asked)
-        row = QHBoxLayout()
-        row.setSpacing(8)
-        row.addWidget(self.count, 1)
-        for button in (self.skipButton, self.backButton, self.nextButton):
-            row.addWidget(button)
+        row = in_row((self.count, 1), self.skipButton, self.backButton, self.nextButton, spacing=8)
         self.column = layout = QVBoxLayout(self)
         layout.setContentsMargins(*[16 + ARROW_PX] * 4)
         layout.setSpacing(8)

@@ -29,6 +29,8 @@ CASES = {
     "GUI load %": ("load of the GUI thread", "%", ""),
     "memory after the start MB": ("memory after the start", "MB", ""),
     "memory after the run MB": ("memory after the run", "MB", ""),
+    "scroll 1/s": ("scrolling 512 x 512 x 300, slices painted", "1/s", "> 30"),
+    "slab ms": ("maximum over 20 planes of 512 x 512 x 512", "ms", "< 50"),
 }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
@@ -15,13 +16,15 @@ from engine import __version__
 from engine.export.figure import DIFFERENCE_SHARE
 from engine.export.outputs import check_finite, default_window, physical_array
 from engine.export.picture import marked, windowed_png
-from engine.export.report_svg import COLOURS, DASHES, Curve, chart, legend, style
+from engine.export.report_svg import COLOURS, DASHES, Curve, chart, legend
 from engine.export.report_tables import metrics_table, provenance_table, settings_table, whole_norm
 from engine.files.atomic import write_bytes_atomic
 from engine.files.record import plain, shared_record
 from engine.physics.problem import Problem
 from engine.runs.run import Run
+from engine.solvers.catalogue import all_solvers
 from engine.spec.marks import RESEARCH, Marks
+from engine.spec.run_colours import NAIVE, NAIVE_STYLE, Dash, dash_for, method_of
 
 # name in the history, title, logarithmic
 CHARTS = (
@@ -124,20 +127,34 @@ def document(title: str, about: str, body: str) -> str:
     )
 
 
+def styles_of(jobs: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
+    """Colour and dashes of every run, as the window draws it."""
+    found: list[tuple[str, Dash]] = []
+    for job in jobs:
+        method = method_of(job)
+        colour, own = NAIVE_STYLE
+        if method != NAIVE:
+            solver = all_solvers().get(method)
+            colour, own = (solver.colour, solver.dash) if solver is not None else ("", ())
+        colour = colour or COLOURS[-1]
+        found.append((colour, dash_for(own, [dash for other, dash in found if other == colour])))
+    return [(colour, " ".join(f"{part:g}" for part in dash)) for colour, dash in found]
+
+
 def charts(runs: Sequence[tuple[str, Run]]) -> str:
-    drawn = []
+    drawn, styles = [], styles_of(run.record.job for _, run in runs)
     for name, heading, log in CHARTS:
         curves = []
-        for number, (label, run) in enumerate(runs):
+        for (label, run), look in zip(runs, styles, strict=True):
             points = [(entry.get("k"), whole_norm(entry.get(name))) for entry in run.record.history]
             kept = [(k, value) for k, value in points if k is not None and value is not None]
             if any(value for _, value in kept):  # a method without this quantity reports zeros
                 x, y = zip(*kept, strict=True)
-                curves.append(Curve(label, x, y, *style(number)))
+                curves.append(Curve(label, x, y, *look))
         drawn.append(chart(heading, "iteration", curves, log))
     if not any(drawn):
         return ""
-    key = legend([(label, *style(number)) for number, (label, _) in enumerate(runs)])
+    key = legend([(label, *look) for (label, _), look in zip(runs, styles, strict=True)])
     return f'{key}<div class="charts">{"".join(drawn)}</div>'
 
 

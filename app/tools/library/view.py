@@ -9,14 +9,12 @@ from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QCheckBox,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QPushButton,
     QSpinBox,
     QStackedWidget,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,7 +22,7 @@ from app.forms.fields import CalmCombo
 from app.icons import icon
 from app.theme import tabular
 from app.tools.library.model import DATA, NOTE, PICTURE_PX, LibraryModel
-from app.widgets import plain_look
+from app.widgets import in_column, in_row, plain_look
 from engine.files.budget import size_in_words
 from engine.files.library_entry import RUNNING, STATUSES, LibraryEntry
 
@@ -122,32 +120,17 @@ class LibraryWindow(QWidget):
         self.space.setFont(tabular(self.space.font()))
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(8)
-        head.addWidget(self.search, 1)
-        head.addWidget(self.status)
-        head.addWidget(self.only_open)
+        head = in_row((self.search, 1), self.status, self.only_open, spacing=8)
         self.pages = QStackedWidget()
         self.pages.addWidget(self.empty)
         self.pages.addWidget(self.table)
         most = QLabel("Keep at most")
         most.setBuddy(self.limit)
-        foot = QHBoxLayout()
-        foot.setSpacing(8)
-        foot.addWidget(self.space)
-        foot.addSpacing(16)
-        foot.addWidget(most)
-        foot.addWidget(self.limit)
-        foot.addStretch(1)
+        foot = in_row(self.space, 16, most, self.limit, None, spacing=8)
         for button in (self.pin, self.note, self.delete, self.resume, self.open):
             button.setAccessibleName(f"{button.text()} the selected runs")
             foot.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(16)
-        column.addLayout(head)
-        column.addWidget(self.pages, 1)
-        column.addLayout(foot)
+        in_column(head, (self.pages, 1), foot, spacing=16, margins=16, parent=self)
 
     def _connect(self) -> None:
         self.search.textChanged.connect(self.asked)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QProgressBar,
     QPushButton,
-    QVBoxLayout,
 )
 
 from app.background import Ended, JobPresenter, Step
@@ -24,7 +23,7 @@ from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
 from app.tools.volume.model import ExportRequest
 from app.tools.volume.viewer import VolumeViewer
-from app.widgets import ask_path
+from app.widgets import ask_path, in_column, in_row
 
 OFFERED: Final = ("dicom", "nifti", "numpy")
 EXPORT_TIP: Final = "Write the volume."
@@ -96,10 +95,7 @@ class VolumeExport(QDialog):
             widget.setToolTip(tip)
 
     def _build(self) -> None:
-        place = QHBoxLayout()
-        place.setSpacing(4)
-        place.addWidget(self.folder, 1)
-        place.addWidget(self.browse)
+        place = in_row((self.folder, 1), self.browse, spacing=4)
         form = QFormLayout()
         form.setHorizontalSpacing(8)
         form.setVerticalSpacing(8)
@@ -115,12 +111,7 @@ class VolumeExport(QDialog):
         foot.addStretch(0)
         foot.addWidget(self.stop)
         foot.addWidget(self.export)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(16, 16, 16, 16)
-        column.setSpacing(8)
-        column.addLayout(form)
-        column.addWidget(self.status)
-        column.addLayout(foot)
+        in_column(form, self.status, foot, spacing=8, margins=16, parent=self)
         self.export.setDefault(True)
         self.resize(460, self.sizeHint().height())
 

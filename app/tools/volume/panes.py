@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QGraphicsRectItem,
     QSplitter,
     QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,6 +28,7 @@ from app.images.window_level import WindowModel
 from app.theme import RunStyle
 from app.tools.volume.source import DIFFERENCE
 from app.tools.volume.space import ONE, Cut, Thick, Voxel
+from app.widgets import in_column
 
 MISSING: Final = "There is no volume to show."
 
@@ -88,9 +88,7 @@ class CutPanes(QWidget):
         for split, sizes in ((self.split, [3, 2]), (self.right, [1, 1])):
             split.setChildrenCollapsible(False)
             split.setSizes([400 * size for size in sizes])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(self.split)
+        in_column(self.split, margins=0, parent=self)
 
     # -- content ----------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ class SlabBox(QWidget):
         self.how, self.mm = CalmCombo(), QSpinBox()
         self.how.setAccessibleName("Slab")
         self.how.setToolTip("Show one plane, or the maximum, mean or minimum over a slab of them.")
+        self.how.setSizeAdjustPolicy(CalmCombo.SizeAdjustPolicy.AdjustToContents)
         for how, words in WORDS.items():
             self.how.addItem(words, how)
         self.mm.setRange(*LIMITS_MM)

@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QTableView,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,7 +31,7 @@ from app.tools.table_window import ResultsModel
 from app.tools.volume.panes import CutPanes
 from app.tools.volume.slab_box import SlabBox
 from app.tools.volume.source import AXES, DIFFERENCE, REFERENCE, RESULT, Facts
-from app.widgets import ROW_PX, plain_look, plain_tip
+from app.widgets import ROW_PX, in_column, in_row, plain_look, plain_tip
 
 SIZE: Final = (1200, 860)
 WHATS: Final = {
@@ -122,16 +121,8 @@ class VolumeViewer(QWidget):
         bar.addWidget(self.title, 1)
         bar.addWidget(self.compare)
         bar.addWidget(self.export)
-        foot = QHBoxLayout()
-        foot.setSpacing(16)
-        foot.addWidget(self.table)
-        foot.addWidget(self.notes, 1)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 8, 8, 8)
-        column.setSpacing(8)
-        column.addLayout(bar)
-        column.addWidget(self.panes, 1)
-        column.addLayout(foot)
+        foot = in_row(self.table, (self.notes, 1), spacing=16)
+        in_column(bar, (self.panes, 1), foot, spacing=8, margins=8, parent=self)
 
     def _connect(self) -> None:
         for what, button in self.whats.items():

@@ -100,7 +100,7 @@ class ClusterAddress:
 
     def open(self) -> AbstractContextManager[Site]:
         self.check_reachable()
-        from engine.workflows.cluster.remote import remote_site
+        from engine.workflows.cluster.local import remote_site
 
         return remote_site(self)
 

@@ -1,4 +1,4 @@
-"""Workers on this computer: processes of ours that end when we do, however that happens."""
+"""Workers on this computer, which end when we do, or those of a scheduler somebody has started."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ import torch
 from distributed import Nanny, Scheduler, Security, SpecCluster
 
 from engine.files.atomic import ROOM_LOCK, abandoned, lock_file
-from engine.spec.errors import DualscopeError, RequestError
-from engine.workflows.cluster.compute_targets import LocalWorkers
-from engine.workflows.cluster.connection import Site, connected, own_loop
-from engine.workflows.cluster.dask_config import end_offload, quiet
+from engine.spec.errors import DualscopeError, RequestError, shown
+from engine.workflows.cluster.compute_targets import ClusterAddress, LocalWorkers
+from engine.workflows.cluster.connection import Site, connected, end_offload, own_loop, quiet
 from engine.workflows.cluster.local_worker import LocalWorker
 from engine.workflows.cluster.own_pickles import only_own_pickles
 
@@ -132,3 +131,38 @@ def environment(number: int) -> dict[str, str]:
     cards = torch.cuda.device_count() if torch.cuda.is_available() else 0
     own = {"CUDA_VISIBLE_DEVICES": str(number % cards)} if cards else {}
     return {**ENVIRONMENT, **own}
+
+
+@contextlib.contextmanager
+def remote_site(where: ClusterAddress) -> Iterator[Site]:
+    with (
+        quiet(),
+        only_own_pickles(),
+        own_loop() as loop,
+        connected(where.address, loop, security=security_of(where)) as client,
+    ):
+        yield Site(client, local=False, dashboard=_dashboard(client))
+
+
+def security_of(where: ClusterAddress) -> Security:
+    """Dask's own settings, and over them the files that were named."""
+    named = {
+        "tls_ca_file": where.tls_ca,
+        "tls_client_cert": where.tls_cert,
+        "tls_client_key": where.tls_key,
+    }
+    files = {name: str(path) for name, path in named.items() if path is not None}
+    try:
+        encrypted = True if where.address.startswith("tls://") else None
+        return Security(require_encryption=encrypted, **files)
+    except (ValueError, TypeError) as error:
+        raise RequestError(f"Dask's TLS settings cannot be used: {error}.") from error
+
+
+def _dashboard(client: object) -> str | None:
+    """The link, if the scheduler has such a page."""
+    try:
+        link = client.dashboard_link  # type: ignore[attr-defined]
+    except (KeyError, ValueError):
+        return None
+    return shown(link)[:300] if link else None

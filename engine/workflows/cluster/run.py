@@ -30,8 +30,7 @@ from engine.workflows.cluster.answers import (
     unpack_answer,
 )
 from engine.workflows.cluster.compute_targets import Where
-from engine.workflows.cluster.payload import make_parcel
-from engine.workflows.cluster.prior_transfer import delivery_of
+from engine.workflows.cluster.payload import delivery_of, make_parcel
 from engine.workflows.cluster.worker_pool import Crew, Given, Member
 from engine.workflows.volume.batches import Batch, SliceContext
 from engine.workflows.volume.compute import SliceResult, Step, compute_batch, planned_threads

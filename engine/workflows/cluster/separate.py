@@ -16,8 +16,7 @@ from pathlib import Path
 from distributed import Security
 
 from engine.spec.errors import DualscopeError
-from engine.workflows.cluster.connection import Site, connected, own_loop
-from engine.workflows.cluster.dask_config import quiet
+from engine.workflows.cluster.connection import Site, connected, own_loop, quiet
 from engine.workflows.cluster.local import ANY_PORT, HERE, environment
 from engine.workflows.cluster.own_pickles import only_own_pickles
 

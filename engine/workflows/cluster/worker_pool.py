@@ -20,7 +20,7 @@ from engine.physics.units import IntensityMap
 from engine.spec.errors import DualscopeError, RequestError, shown
 from engine.workflows.cluster.answers import unpack_facts
 from engine.workflows.cluster.connection import Site
-from engine.workflows.cluster.prior_transfer import Delivery
+from engine.workflows.cluster.payload import Delivery
 from engine.workflows.cluster.pulse import Pulse
 from engine.workflows.cluster.task import compute, handshake
 from engine.workflows.volume.batches import Batch

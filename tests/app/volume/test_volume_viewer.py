@@ -229,3 +229,14 @@ def test_measuring_can_be_stopped_and_the_view_says_that_it_is_missing(made, tmp
     assert facts.figures is None
     assert NOT_MEASURED in facts.notes
     assert facts.cuts[1].pixel_mm == (3.0, 1.5), "the data are still where the plan says"
+
+
+def test_the_next_volume_is_seen_through_the_window_of_the_last(bench, looked, made):
+    press(looked.panes.panes[0], Qt.Key.Key_4)  # bone
+    chosen = looked.panes.window_model.window
+    looking = bench.window.volumes.browser
+    looking.open(str(made / "coupled"))
+    until(lambda: looking.sources and looking.sources["A"].place.name == "coupled")
+    wait_cuts(bench)
+    assert looked.panes.window_model.window == chosen
+    assert looked.window_box.currentText().startswith("Bone")

@@ -112,7 +112,7 @@ def test_options_that_do_not_fit_are_refused(capsys, arguments, said):
 def test_tls_files_add_to_what_dask_is_told(tmp_path):
     import dask
 
-    from engine.workflows.cluster.remote import security_of
+    from engine.workflows.cluster.local import security_of
 
     ca = tmp_path / "ca.pem"
     ca.touch()
