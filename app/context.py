@@ -58,6 +58,7 @@ class AppContext(QObject):
         self.messages, self.paces = Messages(window), PaceBook(settings)
         self.history = UndoValues({}, self)
         self.undo = Undo(self.history, self)
+        self._not_opened = ""  # why the last data were not
         self.store = RunStore(self)
         self.library = self._open_library(autosave)
         self.runs = RunPresenter(self.store, self.library, self)
@@ -87,6 +88,7 @@ class AppContext(QObject):
         data, panes, runs, solver = self.data, self.panes, self.runs, self.left.solver
         plots, scrubber, link = self.center.plots, self.center.scrubber, self.grid.link
         plots.belongs = panes.belongs
+        self.right.table.set_belongs(panes.belongs)
         data.opened.connect(self._on_opened)
         data.preview.connect(panes.show_preview)
         panes.slice_wanted.connect(data.show_slice)
@@ -98,6 +100,7 @@ class AppContext(QObject):
         self.browser.slice_wanted.connect(link.set_slice)
         for failing in (data, self.tasks, self.settings):
             failing.failed.connect(self.messages.error)
+        data.failed.connect(self._on_data_failed)
         solver.run_requested.connect(lambda asked: self.start_runs([asked]))
         solver.run_both_requested.connect(self.start_runs)
         runs.state_changed.connect(self._on_state)
@@ -137,6 +140,10 @@ class AppContext(QObject):
 
         ask_path(self.window, title, self.folder_for("open"), chosen, mode)
 
+    @Slot(str, str)
+    def _on_data_failed(self, sentence: str, details: str) -> None:
+        self._not_opened = sentence
+
     @Slot(object)
     def _on_opened(self, data: Opened) -> None:
         log.info("Opened: %s.", data.name)
@@ -144,6 +151,8 @@ class AppContext(QObject):
         self.right.table.note.set_run(None)
         self.panes.set_data(data, data.middle)
         self.center.plots.redraw()  # with the runs of these data only
+        self.right.table.model.refresh()
+        self.messages.queue.retract(self._not_opened)  # what could not be opened is no matter now
         self.setup.set_data(data)
         self.setup.set_slice(self.panes.slice)
         self.browser.set_slice(self.panes.slice)
@@ -239,6 +248,7 @@ class AppContext(QObject):
             self.store.change(run_id, visible=True)
         self.center.scrubber.set_run(run_id)
         self.right.table.note.set_run(run_id)
+        self.right.table.mark_current(run_id)
         self.panes.set_current(run_id)
         self._show_wanted()
 

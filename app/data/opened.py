@@ -99,6 +99,15 @@ class Opened:
         return self.count // 2
 
     @property
+    def size_words(self) -> str:
+        """'512 × 512, 0.7 mm': columns, rows and the distance of their pixels."""
+        rows, columns = self.image_size
+        if self.pixel_mm is None:
+            return f"{columns} × {rows}, no size in mm"
+        row, column = (f"{size:.3g}" for size in self.pixel_mm)
+        return f"{columns} × {rows}, {column if row == column else f'{column} × {row}'} mm"
+
+    @property
     def blocked(self) -> str:
         """Why these data cannot be run and what to do; empty when they can."""
         blocking = (check for check in self.dataset.checks if check.verdict == "blocking")

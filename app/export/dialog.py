@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QStandardPaths, Qt, QUrl, Signal, Slot
@@ -20,7 +21,7 @@ from PySide6.QtWidgets import (
 
 from app.export.formats import BY_KEY
 from app.export.parts import ALL, ONE, SLICE_OPTIONS, WHAT_OPTIONS, Choice, FileList, FormatBoxes
-from app.export.plan import REPORT_OF_VISIBLE, VISIBLE, WHAT, Choices, Shown, default_base
+from app.export.plan import CURRENT, REPORT_OF_VISIBLE, VISIBLE, WHAT, Choices, Shown, default_base
 from app.export.presenter import ExportPresenter, Outcome
 from app.forms.rows import SentenceLabel
 from app.tasks import Tasks
@@ -62,7 +63,8 @@ class ExportDialog(QDialog):
         self._build()
         self._connect()
         place = QStandardPaths.StandardLocation.DocumentsLocation
-        self.folder.setText(QStandardPaths.writableLocation(place))
+        documents = QStandardPaths.writableLocation(place)  # which nobody need have made
+        self.folder.setText(documents if Path(documents).is_dir() else str(Path.home()))
         self.base.setText(default_base(""))
 
     def show_for(self, shown: Shown) -> None:
@@ -83,6 +85,8 @@ class ExportDialog(QDialog):
         """Runs, slice or window have changed while the dialog is open."""
         runs = [run for run in (shown.current, *shown.visible) if run]
         single = bool(runs) and all(len(run.slices) <= 1 for run in runs)
+        named = f" ({shown.current.name})" if shown.current else ""
+        self.what.set_label(CURRENT, f"Current run{named}")
         self.slices.set_reason(ONE, "The run has one slice only." if single else "")
         if single:
             self.slices.choose(ALL)

@@ -77,6 +77,10 @@ class Choice(QWidget):
         if on:
             self.changed.emit()
 
+    def set_label(self, key: str, label: str) -> None:
+        self.buttons[key].setText(label.replace("&", "&&"))
+        self.buttons[key].setAccessibleName(f"{self.accessibleName()}: {label}")
+
     def set_reason(self, key: str, reason: str) -> None:
         """Why one of them cannot be chosen; empty when it can."""
         self.buttons[key].setEnabled(not reason)

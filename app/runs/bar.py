@@ -44,7 +44,7 @@ class RunBar(QWidget):
         self.presenter = presenter
         self.status = self._label("What is running")
         self.status.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self._other = ""
+        self._other = self._running = ""
         self._job: JobPresenter | None = None  # what else computes, with a progress of its own
         self.left = self._label("Time left")
         self.times = self._label("Time per step")
@@ -153,20 +153,29 @@ class RunBar(QWidget):
 
     @Slot(object)
     def show_progress(self, progress: Progress) -> None:
-        self._say(progress.text)
+        state, self._running = self.presenter.state, progress.text
+        self._say(f"Paused: {progress.text}" if state == "paused" else progress.text)
         self.bar.setValue(round(1000 * progress.fraction))
-        self.left.setText(left_text(progress.seconds_left))
+        if state not in ("ending", "paused"):  # a step that ends late tells no time any more
+            self.left.setText(left_text(progress.seconds_left))
         self.times.setText(times_text(progress.ms))
 
     @Slot(str)
     def show_state(self, state: str) -> None:
         if state in ("idle", "preparing"):
+            self._running = ""
             self._say((self._other or IDLE) if state == "idle" else "Preparing the run …")
             self.left.clear()
             self.times.clear()
             self.bar.setValue(0)
         elif state == "ending":
             self.left.setText("ending …")
+        elif state == "paused":
+            self._say(f"Paused: {self._running}" if self._running else "Paused.")
+            self.left.setText("paused")
+        elif self._running:
+            self._say(self._running)
+            self.left.clear()
         self.bar.setEnabled(state != "idle")
         for name, button in self.buttons.items():
             acts = state in ACTS[name]

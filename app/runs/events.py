@@ -44,6 +44,8 @@ class RunStarted:
     reference: np.ndarray | None
     warnings: list[str]
     snapshots: Snapshots
+    scan: str = ""  # '20 views / 180°', 'R 4.27': what was measured, not what was asked for
+    prior: str = ""  # its name, and from how many people it learnt
 
 
 @dataclass(frozen=True)

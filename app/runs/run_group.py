@@ -20,6 +20,7 @@ from app.runs.snapshots import Snapshots
 from app.tasks import details_of, sentence_of
 from engine.files.kept_result import KeptResult
 from engine.files.library import RunLibrary
+from engine.files.record_words import prior_words, scan_words
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
 from engine.runs.preview import previews
@@ -61,7 +62,6 @@ class LiveRun:
         self._frame: Any = None  # the newest that was shown
         self._sample = 0
         self._listed = False
-        self._seconds = run.record.timings.get("total", 0.0)  # its own: not of pauses or others
         self._step_seconds = 0.0
         self._shown_at = -float("inf")
         self._shown: tuple[Any, ...] = ()
@@ -81,6 +81,8 @@ class LiveRun:
                 reference=None if reference is None else pictures_of(problem, reference),
                 warnings=self.prepared.warnings,
                 snapshots=self.snapshots,
+                scan=scan_words(self.run.record.operator),
+                prior=prior_words(self.run.record.prior),
             )
         )
         for entry in self.run.record.history:  # of a run that goes on from its checkpoint
@@ -104,7 +106,6 @@ class LiveRun:
         try:
             iteration = next(self.steps, None)
             self._step_seconds = time.perf_counter() - began
-            self._seconds += self._step_seconds
             if iteration is not None:
                 self._take(iteration)
                 return True
@@ -198,7 +199,7 @@ class LiveRun:
         return {
             "images": images,
             "metrics": dict(next(iter(record.metrics.values()), {})),
-            "seconds": self._seconds,
+            "seconds": record.timings.get("total", 0.0),
             "record_path": self.request.record_path,
         }
 

@@ -110,6 +110,8 @@ class RunEntry:
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
     record_path: Path | None = None
+    scan: str = ""  # views and arc, or the true acceleration, once the problem is built
+    prior: str = ""  # its name, and how many patients it learnt from
     input_sha256: str = ""  # of the data a reopened run was made of
     frame_slice: int | None = None  # which slice the last frame of a reopened run is of
     verdicts: dict[str, str] = field(default_factory=dict)
@@ -228,6 +230,8 @@ class RunStore(QObject):
             pixel_mm=event.pixel_mm,
             reference=event.reference,
             snapshots=event.snapshots,
+            scan=event.scan,
+            prior=event.prior,
         )
 
     def finish(self, event: RunFinished | RunFailed) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from PySide6.QtCore import QItemSelection, QSize, Qt, Signal, Slot
+from PySide6.QtCore import QItemSelection, QSignalBlocker, QSize, Qt, Signal, Slot
 from PySide6.QtGui import QIcon, QKeySequence, QShortcut, QUndoCommand, QUndoStack
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -26,11 +27,12 @@ from PySide6.QtWidgets import (
 from app.forms.labels import label_of
 from app.runs.colours import SWATCH_PX, swatch
 from app.runs.store import RunEntry, RunStore, settings_diff
-from app.runs.table_model import RUN, RunsModel
+from app.runs.table_model import RUN, RunsModel, ended_words
 from app.widgets import plain_look
 from engine.spec.numbers import regions_in_words
 
-WIDEST = ("#9 DC-PnPDP", "9999", "99.99", "0.999", "999.9", "a remark")
+WIDEST = ("slice 99, R 4.27", "interrupted", "99.99", "0.999", "999.9", "a remark")
+ROW_PX = 40  # two lines
 EMPTY = "No runs yet.\nSet the solver and press Run.\nEarlier runs are in the library (Ctrl+L)."
 
 
@@ -108,6 +110,7 @@ class RunsTable(QWidget):
         )
         table.setIconSize(SWATCH_PX)
         plain_look(table)
+        table.verticalHeader().setDefaultSectionSize(ROW_PX)
         table.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         header = table.horizontalHeader()
         # By hand, not 'to contents': that would measure every cell at every live update.
@@ -128,6 +131,17 @@ class RunsTable(QWidget):
 
     def select(self, run_id: str) -> None:
         self.table.selectRow(self.model.row_of(run_id))
+
+    def mark_current(self, run_id: str) -> None:
+        """The row of the run that is shown; several that were selected stay selected."""
+        if run_id not in [entry.run_id for entry in self.selected()] and run_id in self.store:
+            blocker = QSignalBlocker(self)
+            self.select(run_id)
+            del blocker
+
+    def set_belongs(self, belongs: Callable[[RunEntry], bool]) -> None:
+        """Which runs are of the open data; the others are grey and have no tick."""
+        self.model.belongs = belongs
 
     @Slot()
     def compare(self) -> None:
@@ -267,7 +281,7 @@ class SettingsDiffView(QWidget):
 
     def __init__(self, a: RunEntry, b: RunEntry, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        rows = settings_diff(a.job, b.job)
+        rows = [*_endings(a, b), *settings_diff(a.job, b.job)]
         self.summary = QLabel(_summary(a, b, len(rows)), self)
         self.summary.setWordWrap(True)
         self.table = QTableWidget(len(rows), 3, self)
@@ -310,10 +324,16 @@ class SettingsDiffDialog(QDialog):
         self.resize(560, 360)
 
 
+def _endings(a: RunEntry, b: RunEntry) -> list[tuple[str, Any, Any]]:
+    """A run that was stopped is not the same as one that went to its end."""
+    one, other = ended_words(a), ended_words(b)
+    return [("how it ended", one, other)] if one != other else []
+
+
 def _summary(a: RunEntry, b: RunEntry, count: int) -> str:
     if not count:
-        return f"{a.name} and {b.name} were made with the same settings."
-    what = "one setting" if count == 1 else f"{count} settings"
+        return f"{a.name} and {b.name} were made with the same settings, to their end."
+    what = "one point" if count == 1 else f"{count} points"
     text = f"{a.name} and {b.name} differ in {what}."
     psnr = a.metric("psnr"), b.metric("psnr")
     if psnr[0] is not None and psnr[1] is not None:
@@ -324,7 +344,7 @@ def _summary(a: RunEntry, b: RunEntry, count: int) -> str:
 def setting_name(dotted: str) -> str:
     """'settings.cg_iterations' as the form calls it; other groups are named, too."""
     group, _, name = dotted.rpartition(".")
-    words = label_of(name)
+    words = name.capitalize() if " " in name else label_of(name)
     return words if group in ("", "settings") else f"{group.capitalize()}: {words}"
 
 

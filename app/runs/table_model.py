@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from PySide6.QtCore import (
@@ -12,25 +13,29 @@ from PySide6.QtCore import (
     Qt,
     Slot,
 )
-from PySide6.QtGui import QPixmap
+from PySide6.QtGui import QGuiApplication, QPalette, QPixmap
 
 from app.runs.colours import Dash, swatch
 from app.runs.store import RunEntry, RunStore
 from app.theme import tabular
 from app.widgets import plain_tip
+from engine.files.library_entry import short_name
+from engine.files.record_words import slice_words
 from engine.spec.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex
 HEADINGS: Final = ("Run", "NFE", "PSNR\ndB", "SSIM", "Time\ns", "Note")
 RUN, NFE, PSNR, SSIM, TIME, NOTE = range(len(HEADINGS))
+SAID: Final = ("done", "waiting", "running")  # states that need no word
 HEADING_TIPS: Final = (
-    "Line colour and method; tick it to draw its curves.",
-    "Denoiser calls made so far.",
+    "Line colour and method, slices and scan; tick it to show its image and curves.",
+    "Denoiser calls made, of those asked for, and how the run ended.",
     "Peak signal-to-noise ratio against the reference, in decibel: higher is closer.",
     "Structural similarity to the reference: 1 is identical.",
     "Seconds this run has computed, without pauses.",
     "Your own remark; double-click or F2 to write.",
 )
+SHORT: Final = {"finished early": "early"}
 _ROLE = Qt.ItemDataRole
 
 
@@ -38,6 +43,7 @@ class RunsModel(QAbstractTableModel):
     def __init__(self, store: RunStore, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.store = store
+        self.belongs: Callable[[RunEntry], bool] = lambda entry: True
         self._ids = [entry.run_id for entry in store][::-1]
         self._swatches: dict[tuple[str, Dash], QPixmap] = {}  # a new one is scaled at every paint
         store.added.connect(self._on_listed)
@@ -52,6 +58,13 @@ class RunsModel(QAbstractTableModel):
         if (colour, dash) not in self._swatches:
             self._swatches[colour, dash] = swatch(colour, dash, 2.0)
         return self._swatches[colour, dash]
+
+    def refresh(self) -> None:
+        """Other data are open: other runs belong to them."""
+        if self._ids:
+            self.dataChanged.emit(
+                self.index(0, 0), self.index(len(self._ids) - 1, len(HEADINGS) - 1)
+            )
 
     def row_of(self, run_id: str) -> int:
         return self._ids.index(run_id) if run_id in self._ids else -1
@@ -77,7 +90,8 @@ class RunsModel(QAbstractTableModel):
         flags = super().flags(index)
         if index.column() == NOTE:
             flags |= Qt.ItemFlag.ItemIsEditable
-        if index.column() == RUN:
+        entry = self.entry(index.row())
+        if index.column() == RUN and entry is not None and self.belongs(entry):
             flags |= Qt.ItemFlag.ItemIsUserCheckable
         return flags
 
@@ -87,10 +101,14 @@ class RunsModel(QAbstractTableModel):
             return None
         column = index.column()
         if role == _ROLE.DisplayRole or (role == _ROLE.EditRole and column == NOTE):
-            return cell_text(entry, column)
+            return shown_text(entry, column, self.belongs(entry))
+        if role == _ROLE.ForegroundRole and not self.belongs(entry):
+            return QGuiApplication.palette().brush(
+                QPalette.ColorGroup.Disabled, QPalette.ColorRole.Text
+            )
         if role == _ROLE.DecorationRole and column == RUN:
             return self._swatch(entry.colour, entry.dash)
-        if role == _ROLE.CheckStateRole and column == RUN:
+        if role == _ROLE.CheckStateRole and column == RUN and self.belongs(entry):
             return Qt.CheckState.Checked if entry.visible else Qt.CheckState.Unchecked
         if role == _ROLE.TextAlignmentRole and column in (NFE, PSNR, SSIM, TIME):
             return Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
@@ -143,9 +161,22 @@ class RunsModel(QAbstractTableModel):
 
 
 def _tabular() -> Any:
-    from PySide6.QtGui import QGuiApplication
-
     return tabular(QGuiApplication.font())
+
+
+def shown_text(entry: RunEntry, column: int, belongs: bool = True) -> str:
+    """A cell with its second line: slices and scan of a run, and how it ended."""
+    text = cell_text(entry, column)
+    if column == RUN:
+        slices = slice_words(entry.slices)
+        count = "slice" if len(entry.slices) == 1 else "slices"
+        data = "" if belongs else short_name(str(entry.job.get("input", "")))
+        said = [data, slices and f"{count} {slices}", entry.scan]
+    elif column == NFE:
+        said = [] if entry.status in SAID else [SHORT.get(entry.status, entry.status)]
+    else:
+        return text
+    return "\n".join([text, ", ".join(word for word in said if word)]).strip()
 
 
 def cell_text(entry: RunEntry, column: int) -> str:
@@ -178,4 +209,13 @@ def describe(entry: RunEntry) -> str:
     if entry.status == "failed":
         return f"{entry.name} failed: {entry.message}"
     said = [*regions_in_words(entry.metrics), *entry.verdicts.values()]
-    return "\n".join([f"{entry.name}: {entry.status}.", *said])
+    facts = [entry.prior and f"Prior {entry.prior}."]
+    return "\n".join([f"{entry.name}: {ended_words(entry)}.", *filter(None, facts), *said])
+
+
+def ended_words(entry: RunEntry) -> str:
+    """'done', or 'cancelled, 5 of 12 calls'."""
+    asked = entry.job.get("settings", {}).get("nfe")
+    if entry.nfe is None or entry.nfe == asked:
+        return entry.status
+    return f"{entry.status}, {calls_text(entry.nfe, asked)} calls"

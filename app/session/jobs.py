@@ -51,8 +51,9 @@ def run_lines(entry: RunEntry, simulated: bool = True) -> tuple[str, ...]:
 
     A simulated scan has a default for what was not asked for; of a measured one all is used.
     """
-    made = (entry.nfe, "" if entry.status == "running" else entry.status)
-    return job_lines(entry.job, entry.label, entry.modality, simulated, made)
+    made = (entry.nfe, "" if entry.running else entry.status)
+    lines = job_lines(entry.job, entry.label, entry.modality, simulated, made, entry.scan)
+    return (*lines, f"prior {entry.prior}") if entry.prior else lines
 
 
 def job_lines(
@@ -61,18 +62,25 @@ def job_lines(
     modality: str,
     simulated: bool = True,
     made: tuple[int | None, str] = (None, ""),
+    measured: str = "",
 ) -> tuple[str, ...]:
-    """The same of a job; ``made`` says how many calls it came to, and how it ended."""
+    """The same of a job; ``made`` says how many calls it came to, and how it ended.
+
+    ``measured`` is the scan as it turned out to be. Until it is known an acceleration is called
+    what it is: one that is asked for, which the lines of the centre make smaller.
+    """
     settings, scan = job.get("settings", {}), job.get("acquisition", {})
     lines = [label]
     kind = MRIAcquisition if modality == "MR" else CTAcquisition
     scan = {**(kind().to_dict() if simulated else {}), **scan}
-    if modality == "MR" and "acceleration" in scan:
-        lines.append(f"R {scan['acceleration']:g}")
-    if "views" in scan:
+    if measured:
+        lines.append(measured)
+    elif modality == "MR" and "acceleration" in scan:
+        lines.append(f"R {scan['acceleration']:g} asked for")
+    elif "views" in scan:
         lines.append(f"{scan['views']} views")
-    if "angular_range" in scan:
-        lines[-1] += f" / {scan['angular_range']:g}°"
+        if "angular_range" in scan:
+            lines[-1] += f" / {scan['angular_range']:g}°"
     if "nfe" in settings:
         lines.append(calls_words(settings["nfe"], *made))
     if settings.get("rho") is not None:

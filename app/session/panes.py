@@ -92,6 +92,7 @@ class Panes(QObject):
         name = OF_DATA["spokes" if radial else data.kind]
         pane = self.grid.add(REFERENCE, name, run_style(REFERENCE))
         pane.set_patient(*data.patient)
+        pane.set_run_lines(data.size_words)
         pane.set_empty_text("Reading …")
         for entry in self.store:
             self._show_entry(entry)
@@ -196,7 +197,7 @@ class Panes(QObject):
         """A pane with what ``entry`` has of this slice."""
         assert self._data is not None
         pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
-        lines = run_lines(entry, self._data.kind == "image")
+        lines = (*run_lines(entry, self._data.kind == "image"), self._data.size_words)
         if self.previews.of(entry) is not None:
             lines = ("PREVIEW", *lines)  # in the pixels, too, should it be copied
         pane.set_run_lines(*lines)
@@ -286,7 +287,9 @@ class Panes(QObject):
             pass  # the pane is left as it is
         elif run_id not in self._back and "image" in frame.planes:
             pane.set_caption(entry.name, frame.metrics.get("psnr"), frame.metrics.get("ssim"))
-            pane.set_run_lines(*run_lines(entry, self._data is None or self._data.kind == "image"))
+            simulated = self._data is None or self._data.kind == "image"
+            size = self._data.size_words if self._data is not None else ""
+            pane.set_run_lines(*run_lines(entry, simulated), size)
             self._put(pane, frame.planes["image"], entry)
         self._frame_slice[run_id] = self.slice
         if run_id == self.current:

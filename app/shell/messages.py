@@ -207,6 +207,13 @@ class MessageQueue(QObject):
             self.messages.pop()
             self._show()
 
+    def retract(self, sentence: str) -> None:
+        """It is not true any more."""
+        kept = [message for message in self.messages if message.sentence != sentence]
+        if len(kept) < len(self.messages):
+            self.messages = kept
+            self._show()
+
     @Slot()
     def clear(self) -> None:
         self.messages.clear()

@@ -18,6 +18,7 @@ from app.workspace.reading import read_workspace
 from engine.files.kept_result import KeptResult
 from engine.files.path_safety import fault_of_place
 from engine.files.record import REMOVED
+from engine.files.record_words import prior_words, scan_words
 from engine.spec.errors import DualscopeError
 from engine.spec.input_options import PATH_OPTIONS
 from engine.spec.numbers import as_float, numbers_in
@@ -160,6 +161,7 @@ def _described(run: SavedRun, record: RunRecord, others: list[RunEntry]) -> RunE
     if record.status == "running":  # its process died; nothing of it runs now
         entry.status, entry.message = "interrupted", "The run was interrupted."
     entry.metrics = numbers_in(next(iter(record.metrics.values()), {}))
+    entry.scan, entry.prior = scan_words(record.operator), prior_words(record.prior)
     entry.verdicts = {n: t[:MOST_LETTERS] for n, t in record.verdicts.items() if isinstance(t, str)}
     entry.compare_with = CLASSICAL if doubts_prior(entry.verdicts) else ""
     entry.seconds = numbers_in(record.timings).get("total", 0.0)

@@ -98,7 +98,7 @@ def read_entry(record: Path, running: bool) -> LibraryEntry | None:
         )
     job, told = _table(body, "job"), _table(body, "input")
     place = str(job.get("input", ""))
-    data = _short(str(told.get("name") or place))
+    data = short_name(str(told.get("name") or place))
     slices = slice_words(told["slices"]) if isinstance(told.get("slices"), list) else ""
     scan, solver = scan_words(body.get("operator")), str(job.get("solver", ""))
     done, asked = calls_of(job, body.get("history"))
@@ -147,7 +147,7 @@ def remarks_in(place: Path) -> dict[str, Any]:
     return {}
 
 
-def _short(text: str) -> str:
+def short_name(text: str) -> str:
     """The last part of a path of any system; 'demo:ct' as it is."""
     kind = PureWindowsPath if "\\" in text else PurePosixPath
     return kind(text).name or text

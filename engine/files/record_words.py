@@ -49,12 +49,12 @@ def people_in(training_data: Any) -> int:
 
 
 def prior_words(prior: Any) -> str:
-    """'ct-small, learnt from 13 patients'; empty for a method without a prior."""
+    """'ct-small, 13 patients'; empty for a method without a prior."""
     if not isinstance(prior, dict) or not prior.get("name"):
         return ""
     people = people_in(prior.get("training_data"))
     patients = "1 patient" if people == 1 else f"{people:,} patients"
-    return f"{prior['name']}, {f'learnt from {patients}' if people else 'patients not stated'}"
+    return f"{prior['name']}, {patients if people else 'patients not stated'}"
 
 
 def slice_words(slices: Iterable[Any]) -> str:

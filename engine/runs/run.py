@@ -101,22 +101,22 @@ class Run:
 
     def _recorded(self) -> Iterator[Iteration]:
         self.status = self.record.status = "running"
-        started = time.perf_counter() - self.record.timings.get("total", 0.0)
+        self._seconds = self.record.timings.get("total", 0.0)
         try:
-            yield from self._iterations(started)
+            yield from self._iterations()
         except GeneratorExit:
-            self._end("cancelled", "", started)
+            self._end("cancelled", "")
             raise
         except Exception as error:
             failure = as_user_error(error)
             known = isinstance(failure, DualscopeError)
             with contextlib.suppress(Exception):  # the first error is the one to tell
-                self._end("failed", Sentence(failure) if known else type(error).__name__, started)
+                self._end("failed", Sentence(failure) if known else type(error).__name__)
             if failure is not error:
                 raise failure from error
             raise
 
-    def _iterations(self, started: float) -> Iterator[Iteration]:
+    def _iterations(self) -> Iterator[Iteration]:
         if self.record_path is not None:
             remove_partials(self.record_path)
             remove_partials(Checkpoint.path_beside(self.record_path))
@@ -128,13 +128,15 @@ class Run:
         )
         while self.control.wait():
             with torch.no_grad():  # around the step only: a mode must not leak through a yield
+                began = time.perf_counter()
                 iteration = self._step(steps)
+                self._seconds += time.perf_counter() - began
             if iteration is None:
-                self._end("done", "", started)
+                self._end("done", "")
                 return
-            self._take(iteration, started)
+            self._take(iteration)
             yield iteration
-        self._end(self._stopped(), "", started)
+        self._end(self._stopped(), "")
 
     def _stopped(self) -> str:
         """How a run ended that was asked to."""
@@ -157,7 +159,7 @@ class Run:
                 "Without that file the run starts from its beginning."
             ) from error
 
-    def _take(self, iteration: Iteration, started: float) -> None:
+    def _take(self, iteration: Iteration) -> None:
         problem = self.problem
         if problem.reference is not None:
             if self._quick is None:
@@ -171,7 +173,7 @@ class Run:
         timings = self.record.timings
         for name, seconds in iteration.seconds.items():
             timings[name] = timings.get(name, 0.0) + seconds
-        timings["total"] = time.perf_counter() - started
+        timings["total"] = self._seconds
         if time.monotonic() - self._saved_at >= self.checkpoint_seconds:
             self._save(iteration)
 
@@ -190,12 +192,12 @@ class Run:
         self.record_path = record_path
         self._save(self.last)
 
-    def _end(self, status: str, message: str, started: float) -> None:
+    def _end(self, status: str, message: str) -> None:
         self.status = self.record.status = status
         self.record.message = message
         if self.image is not None and status in ("done", "finished early"):
             self.record.verdicts |= verdicts(self.problem, self.prior, self.image)
-        self.record.timings["total"] = time.perf_counter() - started
+        self.record.timings["total"] = self._seconds
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)
             self.record.threads = torch.get_num_threads()

@@ -237,8 +237,9 @@ def test_two_runs_are_compared_with_the_older_on_the_left(qtbot, table):
     assert rows == {
         "Method": ("diffpir", "dc-pnpdp"),
         "NFE (denoiser calls)": ("21", "22"),
+        "How it ended": ("done, 20 of 21 calls", "done, 20 of 22 calls"),
     }
-    assert "differ in 2 settings" in dialog.view.summary.text()
+    assert "differ in 3 points" in dialog.view.summary.text()
     dialog.close()
 
 

@@ -141,6 +141,7 @@ def panes(qtbot):
             window=None,
             lines=None,
             reading_step=1,
+            size_words="8 × 8, 1 mm",
         ),
         2,
     )

@@ -29,7 +29,7 @@ def test_a_scan_that_is_not_described_has_no_words(strange):
 def test_the_people_of_a_prior_are_added_up():
     told = "1,055 slices of 8 patients: somebody; 1,044 T1 slices of 1,300 subjects; 200 phantoms"
     assert people_in(told) == 1308
-    assert prior_words({"name": "mr", "training_data": told}) == "mr, learnt from 1,308 patients"
+    assert prior_words({"name": "mr", "training_data": told}) == "mr, 1,308 patients"
     assert prior_words({"name": "own", "training_data": "x"}) == "own, patients not stated"
     assert prior_words(None) == ""
 
