@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -23,7 +23,7 @@ from app.icons import icon
 from app.images.grid import CompareMode, PaneGrid
 from app.images.tools import ButtonRow, ToolButtons, fit_names
 from app.images.window_level import WindowBox
-from app.layouts.pager import Pager
+from app.layouts.switcher import Pager
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
 from app.runs.scrubber import Scrubber
@@ -227,6 +227,14 @@ class ViewBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The tools are named where there is room."""
         super().resizeEvent(event)
+        self._fit_names()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Only now the style sheet says how wide the names are."""
+        super().showEvent(event)
+        self._fit_names()
+
+    def _fit_names(self) -> None:
         rows = (self.tool_buttons, self.plane_row, self.mode_buttons)
         fit_names(self.row, self.width() - 2 * 8, rows)
 

@@ -15,6 +15,7 @@ from app.columns import LEFT_PX, RIGHT_PX
 from app.context import AppContext
 from app.data.drop import DropFilter
 from app.data.geometry_controller import GeometryController
+from app.data.tag_window import TagWindow
 from app.export.controller import ExportController
 from app.layouts.images_window import ImagesWindow
 from app.layouts.layouts import Layouts
@@ -30,6 +31,7 @@ from app.shell.log_window import LogWindow
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
+from app.tools.dose.controller import Doses
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
 from app.tools.library.controller import Library
@@ -40,6 +42,7 @@ from app.widgets import scrolled
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
+OPEN_DATA = "Here are the open data, their series and slices; Open… takes others."
 TOUR = (  # part of the window, title, what to do there
     ("browser", "Data", "Open a DICOM folder, a sinogram or k-space, or drop it here."),
     ("acquisition", "Acquisition", "Say how much is measured: fewer views leave more open."),
@@ -87,14 +90,22 @@ class MainWindow(QMainWindow):
         context = self.context
         self.trust, self.experiments = Trust(context), Experiments(context)
         self.folders, self.volumes = Folders(context), Volumes(context)
-        self.stacks = Stacks(context)
-        self.pages = (self.trust, self.experiments, self.folders, self.volumes, self.stacks)
+        self.stacks, self.doses = Stacks(context), Doses(context)
+        self.pages = (
+            self.trust,
+            self.experiments,
+            self.folders,
+            self.volumes,
+            self.stacks,
+            self.doses,
+        )
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
         self.library = Library(context)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
+        self.tag_window: TagWindow | None = None
         self.drop = DropFilter(self, self.data.open_dropped)
 
     def _build_layout(self) -> None:
@@ -152,11 +163,13 @@ class MainWindow(QMainWindow):
             "copy table": self.files.copy_table,
             "quit": self.close,
             "trust": self.trust.show,
+            "tags": self.show_tags,
             "mpr": self.volumes.browser.show_series,
             "volume": self.volumes.show,
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,
             "folder": self.folders.show,
+            "dose": self.doses.show,
             "help": partial(self.show_help, "workstation"),
             "shortcuts": partial(self.show_help, "shortcuts"),
             "reading": partial(self.show_help, "reading-the-plots"),
@@ -189,6 +202,24 @@ class MainWindow(QMainWindow):
         for one, following in pairwise([*jobs, self.volumes.browser.exporter, self.runs]):
             one.closed.connect(following.request_close)
         self.runs.closed.connect(self._on_runs_closed)
+
+    def show_tags(self) -> None:
+        """The header of the slice; the window is made when it is first asked for."""
+        if self.tag_window is None:
+            view = self.tag_window = TagWindow(self.tasks, self)
+            self.context.opened.connect(view.set_data)
+            self.grid.link.slice_changed.connect(view.set_slice)
+            self.settings.changed.connect(self._on_setting)
+        self.tag_window.slice = self.grid.link.state.slice
+        self.tag_window.masked = bool(self.settings.get("patient_masked"))
+        self.tag_window.data = self.setup.data
+        self.tag_window.show()
+        self.tag_window.raise_()
+        self.tag_window.refresh()
+
+    def _on_setting(self, name: str) -> None:
+        if name == "patient_masked" and self.tag_window is not None:
+            self.tag_window.set_masked(bool(self.settings.get(name)))
 
     # -- life -------------------------------------------------------------------------------
 
@@ -309,7 +340,10 @@ class MainWindow(QMainWindow):
             "images": self.grid,
             "plots": self.center.plots,
         }
-        self.tour = WelcomeTour(self, [(parts[name], title, words) for name, title, words in TOUR])
+        said = {name: words for name, _, words in TOUR}
+        if self.setup.data is not None:
+            said["browser"] = OPEN_DATA
+        self.tour = WelcomeTour(self, [(parts[name], title, said[name]) for name, title, _ in TOUR])
         self.tour.finished.connect(lambda: self.settings.set("tour_seen", True))
         self.tour.start()
 

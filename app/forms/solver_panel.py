@@ -21,6 +21,7 @@ from app.forms.fields import CalmCombo
 from app.forms.form import SettingsForm
 from app.forms.history import UndoValues
 from app.forms.labels import rules_of
+from app.forms.plain import PlainChoice
 from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
@@ -48,6 +49,7 @@ class SolverPanel(QWidget):
         self.model = SolverModel(history, acquisition, self)
         self.history = self.model.history
         self.blocked, self.running, self.occupied = "Open data first.", False, ""
+        self.may_overrule = False  # what blocks is a check of the data
         self.form: SettingsForm | None = None
         self.method_box = _box("Method", "How the image is made from the measurement.")
         self.method_box.addItem("loading…")
@@ -55,6 +57,7 @@ class SolverPanel(QWidget):
         self.device_box.addItem("auto", "auto")
         self.prior_picker = PriorPicker()
         self.prior_picker.show_name("auto")
+        self.plain = PlainChoice(self.model)
         self.run_form = SettingsForm(RunSettings, ("seed",), history=self.history)
         self.presets = PresetBar(store or PresetStore(), self.model.current_preset)
         self.run = QPushButton("Run")
@@ -63,6 +66,10 @@ class SolverPanel(QWidget):
         self.more.setToolTip("Run on this slice, on a range, or on the whole stack.")
         self.both = QPushButton("Run both")
         self.both.setAccessibleName("Run DC-PnPDP and DiffPIR")
+        self.anyway = QPushButton("Run anyway")
+        self.anyway.setToolTip(
+            "Run these data although a check calls them unfit; the record says so."
+        )
         self.why = SentenceLabel()
         self._build()
         self._connect()
@@ -93,14 +100,15 @@ class SolverPanel(QWidget):
             self.method_box.setItemData(last, method.help, Qt.ItemDataRole.ToolTipRole)
         self.prior_picker.set_names(choices.priors[modality], modality)
         self._show_method()
+        self.plain.refresh()
 
     def set_scan(self, views: int, pixel_mm: float | None) -> None:
         """The paper's rho rule depends on both."""
         self.model.views, self.model.pixel_mm = views, pixel_mm
 
-    def set_blocked(self, reason: str) -> None:
+    def set_blocked(self, reason: str, may_overrule: bool = False) -> None:
         """Why no run can start (no data, a wrong acquisition); empty when it can."""
-        self.blocked = reason
+        self.blocked, self.may_overrule = reason, may_overrule
         self._show_buttons()
 
     def set_running(self, running: bool) -> None:
@@ -118,14 +126,15 @@ class SolverPanel(QWidget):
         """Everything of a Job but the input and its acquisition."""
         return self.model.value()
 
-    def problem(self) -> str:
-        """Why Run is disabled; empty when it is not."""
+    def problem(self, overruled: bool = False) -> str:
+        """Why Run ('Run anyway' if the checks are overruled) is disabled; empty when it is not."""
         if self.model.choices is None:
             return "The methods are still loading."
         if self.running:
             return "A run is going on: wait, finish or cancel it first."
-        if self.occupied or self.blocked:
-            return self.occupied or self.blocked
+        blocked = "" if overruled and self.may_overrule else self.blocked
+        if self.occupied or blocked:
+            return self.occupied or blocked
         forms = [form for form in (self.form, self.run_form) if form is not None]
         return next((form.problem() for form in forms if not form.valid), "")
 
@@ -136,7 +145,8 @@ class SolverPanel(QWidget):
     # -- inside -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        column = in_column(spacing=8, margins=0, parent=self)
+        self.expert = QWidget()  # what a clinician does not see
+        inner = in_column(spacing=8, margins=0, parent=self.expert)
         top, bottom = QGridLayout(), QGridLayout()
         _add_line(top, 0, "Method", self.method_box)
         _add_line(bottom, 0, "Prior", self.prior_picker)
@@ -151,13 +161,20 @@ class SolverPanel(QWidget):
         buttons.addWidget(self.both, 1)
         footer.addLayout(buttons)
         footer.addWidget(self.why)
-        column.addWidget(self.presets)
-        column.addLayout(top)
-        column.addLayout(self.place)
-        column.addLayout(bottom)
-        column.addWidget(self.run_form)
-        column.addWidget(self.footer)
-        column.addStretch(1)
+        footer.addWidget(self.anyway)
+        inner.addWidget(self.presets)
+        inner.addLayout(top)
+        inner.addLayout(self.place)
+        inner.addLayout(bottom)
+        inner.addWidget(self.run_form)
+        in_column(self.plain, self.expert, self.footer, None, spacing=8, margins=0, parent=self)
+        self.set_expert(True)
+
+    def set_expert(self, on: bool) -> None:
+        """All fields, or the same in plain words."""
+        self.expert.setVisible(on)
+        self.both.setVisible(on)
+        self.plain.setVisible(not on)
 
     def _connect(self) -> None:
         self.history.changed.connect(self._on_changed)
@@ -168,6 +185,9 @@ class SolverPanel(QWidget):
         self.presets.chosen.connect(self.apply_preset)
         self.model.acquisition_wanted.connect(self.acquisition_wanted)
         self.run.clicked.connect(lambda: self.run_requested.emit(self.model.value()))
+        self.anyway.clicked.connect(
+            lambda: self.run_requested.emit(self.model.value() | {"ignore_checks": True})
+        )
         self.both.clicked.connect(
             lambda: self.run_both_requested.emit(self.model.values_for_both())
         )
@@ -224,6 +244,7 @@ class SolverPanel(QWidget):
             both or "Run DC-PnPDP and DiffPIR side by side: same data, seed and NFE."
         )
         self.why.say("" if self.running else problem)
+        self.anyway.setVisible(bool(problem) and not self.problem(overruled=True))
         self.presets.set_loading(problem if self.model.choices is None else "")
         unsound = self.form is None or not self.form.valid
         self.presets.set_reason((self.form.problem() if self.form else problem) if unsound else "")

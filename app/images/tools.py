@@ -58,7 +58,7 @@ class ButtonRow(QWidget):
             button.style().unpolish(button)  # the style sheet has a rule for pictures alone
             button.style().polish(button)
         self._row.invalidate()
-        self.updateGeometry()
+        self.updateGeometry()  # or a layout around it would go on with the old width
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

@@ -105,6 +105,12 @@ class CTAcquisition(Settings):
         label="Weigh rays by certainty",
     )
     fine_grid: int = setting(1, FINE_GRID, low=1, high=4, label="Finer grid of the scan")
+    aperture: bool = setting(
+        True,
+        "Of scans that were measured, or simulated on a finer grid: pixels are squares and "
+        "detector bins have a width. Off: rays are lines.",
+        label="Width of pixels and bins",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
