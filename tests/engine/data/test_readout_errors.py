@@ -19,7 +19,7 @@ SIZE, SPOKES, COILS, NOISE = 48, 60, 4, 0.004
 
 @pytest.fixture
 def late(tmp_path):
-    """Path, delays and phases of a scan whose gradients are 0.4 and 0.1 samples late, and every other spoke turned."""
+    """Path, delays and phases: gradients 0.4 and 0.1 samples late, every other spoke turned."""
     positions = radial(SPOKES, 2 * SIZE, SIZE / 2)
     positions[:, 1::2] = positions[:, 1::2, ::-1].copy()  # there and back, as scanners do
     step = positions[:, :, 1:2] - positions[:, :, :1]
