@@ -41,6 +41,7 @@ from app.widgets import scrolled
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
+OPEN_DATA = "Here are the open data, their series and slices; Open… takes others."
 TOUR = (  # part of the window, title, what to do there
     ("browser", "Data", "Open a DICOM folder, a sinogram or k-space, or drop it here."),
     ("acquisition", "Acquisition", "Say how much is measured: fewer views leave more open."),
@@ -329,7 +330,10 @@ class MainWindow(QMainWindow):
             "images": self.grid,
             "plots": self.center.plots,
         }
-        self.tour = WelcomeTour(self, [(parts[name], title, words) for name, title, words in TOUR])
+        said = {name: words for name, _, words in TOUR}
+        if self.setup.data is not None:
+            said["browser"] = OPEN_DATA
+        self.tour = WelcomeTour(self, [(parts[name], title, said[name]) for name, title, _ in TOUR])
         self.tour.finished.connect(lambda: self.settings.set("tour_seen", True))
         self.tour.start()
 
