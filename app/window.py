@@ -31,6 +31,7 @@ from app.shell.log_window import LogWindow
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
+from app.tools.dose.controller import Doses
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
 from app.tools.library.controller import Library
@@ -89,8 +90,15 @@ class MainWindow(QMainWindow):
         context = self.context
         self.trust, self.experiments = Trust(context), Experiments(context)
         self.folders, self.volumes = Folders(context), Volumes(context)
-        self.stacks = Stacks(context)
-        self.pages = (self.trust, self.experiments, self.folders, self.volumes, self.stacks)
+        self.stacks, self.doses = Stacks(context), Doses(context)
+        self.pages = (
+            self.trust,
+            self.experiments,
+            self.folders,
+            self.volumes,
+            self.stacks,
+            self.doses,
+        )
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
@@ -161,6 +169,7 @@ class MainWindow(QMainWindow):
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,
             "folder": self.folders.show,
+            "dose": self.doses.show,
             "help": partial(self.show_help, "workstation"),
             "shortcuts": partial(self.show_help, "shortcuts"),
             "reading": partial(self.show_help, "reading-the-plots"),
