@@ -23,7 +23,7 @@ from app.icons import icon
 from app.images.grid import CompareMode, PaneGrid
 from app.images.tools import ButtonRow, ToolButtons, fit_names
 from app.images.window_level import WindowBox
-from app.layouts.pager import Pager
+from app.layouts.switcher import Pager
 from app.plots.panel import PlotPanel
 from app.runs.presenter import RunPresenter
 from app.runs.scrubber import Scrubber

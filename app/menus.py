@@ -264,6 +264,7 @@ class Menus:
         spectra = context.center.plots.spectraButton
         self._add(menu, "spectra", "Two-dimensional s&pectra", act=spectra.click)
         menu.addSeparator()
+        self._add(menu, "tags", "DICOM &tags…", "Ctrl+T")
         self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
         self._add(menu, "mpr", "&Axial, coronal, sagittal…", "Ctrl+M")
         self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")

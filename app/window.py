@@ -15,6 +15,7 @@ from app.columns import LEFT_PX, RIGHT_PX
 from app.context import AppContext
 from app.data.drop import DropFilter
 from app.data.geometry_controller import GeometryController
+from app.data.tag_window import TagWindow
 from app.export.controller import ExportController
 from app.layouts.images_window import ImagesWindow
 from app.layouts.layouts import Layouts
@@ -95,6 +96,7 @@ class MainWindow(QMainWindow):
         self.library = Library(context)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
+        self.tag_window: TagWindow | None = None
         self.drop = DropFilter(self, self.data.open_dropped)
 
     def _build_layout(self) -> None:
@@ -152,6 +154,7 @@ class MainWindow(QMainWindow):
             "copy table": self.files.copy_table,
             "quit": self.close,
             "trust": self.trust.show,
+            "tags": self.show_tags,
             "mpr": self.volumes.browser.show_series,
             "volume": self.volumes.show,
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
@@ -190,6 +193,24 @@ class MainWindow(QMainWindow):
         for one, following in pairwise([*jobs, self.volumes.browser.exporter, self.runs]):
             one.closed.connect(following.request_close)
         self.runs.closed.connect(self._on_runs_closed)
+
+    def show_tags(self) -> None:
+        """The header of the slice; the window is made when it is first asked for."""
+        if self.tag_window is None:
+            view = self.tag_window = TagWindow(self.tasks, self)
+            self.context.opened.connect(view.set_data)
+            self.grid.link.slice_changed.connect(view.set_slice)
+            self.settings.changed.connect(self._on_setting)
+        self.tag_window.slice = self.grid.link.state.slice
+        self.tag_window.masked = bool(self.settings.get("patient_masked"))
+        self.tag_window.data = self.setup.data
+        self.tag_window.show()
+        self.tag_window.raise_()
+        self.tag_window.refresh()
+
+    def _on_setting(self, name: str) -> None:
+        if name == "patient_masked" and self.tag_window is not None:
+            self.tag_window.set_masked(bool(self.settings.get(name)))
 
     # -- life -------------------------------------------------------------------------------
 

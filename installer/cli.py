@@ -7,6 +7,9 @@ python -m installer package -o OUT [--deb]
                                        make a folder OUT/dualscope that needs no Python, and a
                                        Debian package of it
 python -m installer smoke FOLDER       run such a folder with everything else hidden from it
+python -m installer wheel -o OUT       make the package for pip: the same bytes every time
+python -m installer sbom -o FILE       write the bill of materials of this environment
+python -m installer fuzz --minutes N   damaged inputs, guided by coverage where atheris is there
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def main(arguments: Sequence[str]) -> int:
-    if arguments and arguments[0] in ("package", "smoke"):
+    if arguments and arguments[0] in ("package", "smoke", "wheel", "sbom", "fuzz"):
         from installer.package.command import main as package_main
 
         return package_main(arguments)

@@ -169,6 +169,7 @@ class DataBrowser(QWidget):
         self._build()
         self.series.chosen.connect(presenter.choose_series)
         self.slices.wanted.connect(self.slice_wanted)
+        presenter.preview.connect(self.slices.cine.on_seen)
         presenter.opened.connect(self._on_opened)
         presenter.results_changed.connect(self._on_results)
         presenter.thumbnails.connect(self.series.set_thumbnails)
@@ -226,7 +227,7 @@ class DataBrowser(QWidget):
     @Slot(object)
     def _on_opened(self, opened: Opened) -> None:
         self.series.show_series(self.presenter.listed(opened))
-        self.slices.set_count(opened.count, opened.middle)
+        self.slices.set_count(opened.count, opened.middle, opened.reading_step)
         self.facts.show_facts(opened.facts)
         self._show_checks(opened.checks)
         self._show_warnings(opened.warnings)

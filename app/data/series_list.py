@@ -34,6 +34,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.data.cine import CineBar
 from app.data.opened import Opened, SeriesItem
 from app.forms.labels import on_screen
 from app.theme import tabular
@@ -169,7 +170,9 @@ class SliceBar(QWidget):
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setAccessibleName("Slice")
         self.slider.setToolTip("Drag to go through the slices; arrow keys go one by one.")
-        first = in_row((self.words, 1), self.spin, margins=0)
+        self.cine = CineBar()
+        self.cine.wanted.connect(self.wanted)
+        first = in_row((self.words, 1), self.cine, self.spin, margins=0)
         in_column(first, self.slider, spacing=4, margins=0, parent=self)
         self.slider.valueChanged.connect(self._on_value)
         self.spin.valueChanged.connect(self._on_value)
@@ -179,8 +182,9 @@ class SliceBar(QWidget):
     def number(self) -> int:
         return self.slider.value() - 1
 
-    def set_count(self, count: int, number: int = 0) -> None:
+    def set_count(self, count: int, number: int = 0, step: int = 1) -> None:
         self.count = count
+        self.cine.set_series(count, step)
         for control in (self.slider, self.spin):
             with QSignalBlocker(control):
                 control.setRange(1, count)
@@ -194,6 +198,7 @@ class SliceBar(QWidget):
         for control in (self.slider, self.spin):
             with QSignalBlocker(control):
                 control.setValue(number + 1)
+        self.cine.set_number(self.slider.value() - 1)
         self.words.setText(f"Slice {self.slider.value()} of {self.count}")
 
     @Slot(int)

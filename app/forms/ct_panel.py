@@ -22,7 +22,7 @@ BASIC = ("views", "angular_range", "start_angle", "geometry", "photons")
 # What a measured scan still takes (the engine refuses the rest).
 MEASURED = (
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
-    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted", "aperture"),
 )
 ANGLES = ("views", "angular_range", "start_angle")
 FAN_ONLY = "Only a fan has a source: choose fan rays first."

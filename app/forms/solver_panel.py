@@ -48,6 +48,7 @@ class SolverPanel(QWidget):
         self.model = SolverModel(history, acquisition, self)
         self.history = self.model.history
         self.blocked, self.running, self.occupied = "Open data first.", False, ""
+        self.may_overrule = False  # what blocks is a check of the data
         self.form: SettingsForm | None = None
         self.method_box = _box("Method", "How the image is made from the measurement.")
         self.method_box.addItem("loading…")
@@ -63,6 +64,10 @@ class SolverPanel(QWidget):
         self.more.setToolTip("Run on this slice, on a range, or on the whole stack.")
         self.both = QPushButton("Run both")
         self.both.setAccessibleName("Run DC-PnPDP and DiffPIR")
+        self.anyway = QPushButton("Run anyway")
+        self.anyway.setToolTip(
+            "Run these data although a check calls them unfit; the record says so."
+        )
         self.why = SentenceLabel()
         self._build()
         self._connect()
@@ -98,9 +103,9 @@ class SolverPanel(QWidget):
         """The paper's rho rule depends on both."""
         self.model.views, self.model.pixel_mm = views, pixel_mm
 
-    def set_blocked(self, reason: str) -> None:
+    def set_blocked(self, reason: str, may_overrule: bool = False) -> None:
         """Why no run can start (no data, a wrong acquisition); empty when it can."""
-        self.blocked = reason
+        self.blocked, self.may_overrule = reason, may_overrule
         self._show_buttons()
 
     def set_running(self, running: bool) -> None:
@@ -118,14 +123,15 @@ class SolverPanel(QWidget):
         """Everything of a Job but the input and its acquisition."""
         return self.model.value()
 
-    def problem(self) -> str:
-        """Why Run is disabled; empty when it is not."""
+    def problem(self, overruled: bool = False) -> str:
+        """Why Run ('Run anyway' if the checks are overruled) is disabled; empty when it is not."""
         if self.model.choices is None:
             return "The methods are still loading."
         if self.running:
             return "A run is going on: wait, finish or cancel it first."
-        if self.occupied or self.blocked:
-            return self.occupied or self.blocked
+        blocked = "" if overruled and self.may_overrule else self.blocked
+        if self.occupied or blocked:
+            return self.occupied or blocked
         forms = [form for form in (self.form, self.run_form) if form is not None]
         return next((form.problem() for form in forms if not form.valid), "")
 
@@ -151,6 +157,7 @@ class SolverPanel(QWidget):
         buttons.addWidget(self.both, 1)
         footer.addLayout(buttons)
         footer.addWidget(self.why)
+        footer.addWidget(self.anyway)
         column.addWidget(self.presets)
         column.addLayout(top)
         column.addLayout(self.place)
@@ -168,6 +175,9 @@ class SolverPanel(QWidget):
         self.presets.chosen.connect(self.apply_preset)
         self.model.acquisition_wanted.connect(self.acquisition_wanted)
         self.run.clicked.connect(lambda: self.run_requested.emit(self.model.value()))
+        self.anyway.clicked.connect(
+            lambda: self.run_requested.emit(self.model.value() | {"ignore_checks": True})
+        )
         self.both.clicked.connect(
             lambda: self.run_both_requested.emit(self.model.values_for_both())
         )
@@ -224,6 +234,7 @@ class SolverPanel(QWidget):
             both or "Run DC-PnPDP and DiffPIR side by side: same data, seed and NFE."
         )
         self.why.say("" if self.running else problem)
+        self.anyway.setVisible(bool(problem) and not self.problem(overruled=True))
         self.presets.set_loading(problem if self.model.choices is None else "")
         unsound = self.form is None or not self.form.valid
         self.presets.set_reason((self.form.problem() if self.form else problem) if unsound else "")

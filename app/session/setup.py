@@ -94,7 +94,8 @@ class Setup(QObject):
             self.left.solver.set_blocked("Open data first.")
             return
         problem = "" if panel.valid else panel.form.problem()
-        self.left.solver.set_blocked(on_screen(self.data.blocked) or problem)
+        unfit = on_screen(self.data.blocked)
+        self.left.solver.set_blocked(unfit or problem, may_overrule=bool(unfit) and not problem)
         if self.data.modality == "CT":
             scan = self.data.views
             views = panel.value().get("views", scan.views if scan is not None else 20)

@@ -162,6 +162,7 @@ class Pin:
     wanted: bool = False  # must be installed on this system
     shipped: bool = False
     hashed: bool = True
+    hashes: set[str] = field(default_factory=set)  # sha256 of every file that may be installed
 
 
 def installed(paths: Iterable[str] | None = None) -> dict[str, Package]:
@@ -188,17 +189,18 @@ def read_locks(folder: Path = FOLDER) -> dict[str, Pin]:
         path = folder / file
         if not path.is_file():
             continue
-        for requirement, hashed in _entries(path):
+        for requirement, hashes in _entries(path):
             pin = pins.setdefault(canonicalize_name(requirement.name), Pin())
             pin.versions |= {one.version for one in requirement.specifier if one.operator == "=="}
             here = requirement.marker is None or requirement.marker.evaluate()
             pin.wanted |= file == SHIPPED and here
             pin.shipped |= file != TESTS
-            pin.hashed &= hashed
+            pin.hashed &= bool(hashes)
+            pin.hashes |= hashes
     return pins
 
 
-def _entries(path: Path) -> Iterable[tuple[Requirement, bool]]:
+def _entries(path: Path) -> Iterable[tuple[Requirement, set[str]]]:
     try:
         if path.stat().st_size > LARGEST:
             raise RequestError(f"{path} is too large to be a lock file.")
@@ -209,8 +211,9 @@ def _entries(path: Path) -> Iterable[tuple[Requirement, bool]]:
         if not entry.strip() or entry.startswith("#"):
             continue
         said, *rest = entry.replace("\\\n", " ").split(" --hash=")
+        hashes = {one.strip().removeprefix("sha256:") for one in rest}
         try:
-            yield Requirement(said.partition("#")[0].strip()), bool(rest)
+            yield Requirement(said.partition("#")[0].strip()), hashes
         except InvalidRequirement as error:
             raise RequestError(f"{path}: '{said.strip()[:80]}' is not a pinned package.") from error
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from engine.audit.advisories import matching
+from engine.audit.bill import against_bill, changed_files
 from engine.audit.licences import (
     FOLDER,
     OWN,
@@ -26,7 +27,10 @@ from engine.audit.licences import (
 )
 
 NOTE, PROBLEM = "note", "problem"
-KINDS = ("missing", "other version", "no hash", "not in the lock", "vulnerable", "licence")
+KINDS = (
+    *("missing", "other version", "no hash", "not in the lock", "vulnerable", "licence"),
+    *("bill", "changed"),
+)
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="Packages that are in no lock file count as problems."
     )
+    parser.add_argument(
+        "--sbom",
+        metavar="FILE",
+        help="Compare with a bill of materials (CycloneDX): versions, and hashes that the lock "
+        "files must know, too.",
+    )
+    parser.add_argument(
+        "--files",
+        action="store_true",
+        help="Read every installed file and compare it with the hash that its package came with.",
+    )
     parser.add_argument("--json", action="store_true", help="Machine-readable.")
 
 
@@ -59,6 +74,14 @@ def run(options: argparse.Namespace) -> int:
     findings = examine(packages, pins, options.strict)
     if options.advisories:
         findings += vulnerable(packages, Path(options.advisories))
+    if options.sbom:
+        mismatches = against_bill(Path(options.sbom), packages, pins)
+        findings += [Finding(m.package, m.version, "bill", m.words) for m in mismatches]
+    if options.files:
+        shipped = [name for name, pin in pins.items() if pin.shipped]
+        findings += [
+            Finding(m.package, m.version, "changed", m.words) for m in changed_files(shipped)
+        ]
     problems = [finding for finding in findings if finding.level == PROBLEM]
     if options.json:
         body = {

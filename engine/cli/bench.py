@@ -17,15 +17,11 @@ from rich.table import Table
 from engine.cli import bench_app
 from engine.export import check_outputs
 from engine.files.atomic import write_bytes_atomic
-from engine.physics.geometry import CTGeometry
-from engine.physics.plugins import available_backends, make_ct_operator
 from engine.runs.prepare import make_run, prepare, versions
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
 
 MEASURED = ("projectors", "solvers", "training", "app", "busy", "cluster")
-SIZE, BATCH = 256, 8
-CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +67,12 @@ def run(options: argparse.Namespace) -> int:
         from engine.cli import bench_cluster
 
         rows = bench_cluster.measure(options.slices, options.prior)
-        for title in dict.fromkeys(row["table"] for row in rows):
-            kind = [row for row in rows if row["table"] == title]
-            show(title, [{k: v for k, v in row.items() if k != "table"} for row in kind])
+        show_tables(rows)
     elif options.what == "projectors":
-        rows = projectors(options.rounds)
-        show("Forward + adjoint of one 256 x 256 slice", rows)
+        from engine.cli import bench_projectors
+
+        rows = bench_projectors.measure(options.rounds)
+        show_tables(rows)
     elif options.what == "training":
         from engine.cli import bench_training
 
@@ -108,6 +104,13 @@ def _write(path: Path, result: dict[str, Any]) -> None:
     write_bytes_atomic(path, json.dumps(result, indent=1).encode())
 
 
+def show_tables(rows: list[dict[str, Any]]) -> None:
+    """Every row names its table."""
+    for title in dict.fromkeys(row["table"] for row in rows):
+        kind = [row for row in rows if row["table"] == title]
+        show(title, [{k: v for k, v in row.items() if k != "table"} for row in kind])
+
+
 def show(title: str, rows: list[dict[str, Any]]) -> None:
     table = Table(title=title)
     for heading in rows[0]:
@@ -117,74 +120,26 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
     Console(width=140).print(table)
 
 
-def interleaved_medians(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each, all measured in turn so that a busy machine is fair to all."""
+def interleaved_times(
+    work: dict[str, Callable[[], object]], rounds: int, warm: bool = True
+) -> dict[str, list[float]]:
+    """Seconds of every round, all measured in turn so that a busy machine is fair to all.
+
+    With ``warm`` there is a round before, which fills caches and does not count.
+    """
     times: dict[str, list[float]] = {name: [] for name in work}
-    for turn in range(rounds + 1):
+    for turn in range(rounds + warm):
         for name, act in work.items():
             start = time.perf_counter()
             act()
-            if turn:  # the first turn warms caches up
+            if turn >= warm:
                 times[name].append(time.perf_counter() - start)
+    return times
+
+
+def interleaved_medians(work: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    times = interleaved_times(work, rounds)
     return {name: sorted(values)[len(values) // 2] for name, values in times.items()}
-
-
-def projectors(rounds: int) -> list[dict[str, Any]]:
-    rows = []
-    for case, (views, span) in CASES.items():
-        geometry = CTGeometry.sparse_view(views, span, size=SIZE)
-        native = make_ct_operator(geometry)
-        one = torch.rand(1, 1, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
-        many = one.expand(BATCH, -1, -1, -1).contiguous()
-        work: dict[str, Callable[[], object]] = {
-            "dualscope, batch 1": lambda a=native, x=one: a.adjoint(a.forward(x)),  # type: ignore[misc]
-            f"dualscope, batch {BATCH}": lambda a=native, x=many: a.adjoint(a.forward(x)),  # type: ignore[misc]
-        }
-        if available_backends()["astra"].available:
-            astra = make_ct_operator(geometry, "astra")
-            work["ASTRA (CPU)"] = lambda a=astra, x=one: a.adjoint(a.forward(x))  # type: ignore[misc]
-        skimage = _scikit_image(geometry, one)
-        if skimage:
-            work["scikit-image"] = skimage
-        seconds = interleaved_medians(work, rounds)
-        seconds[f"dualscope, batch {BATCH}"] /= BATCH
-        ours = seconds[f"dualscope, batch {BATCH}"]
-        for name, value in seconds.items():
-            rows.append(
-                {
-                    "case": case,
-                    "projector": name,
-                    "ms per slice": 1e3 * value,
-                    f"times dualscope, batch {BATCH}": value / ours,
-                }
-            )
-        for name, seen in (("ASTRA (CPU)", "ASTRA (CPU)" in work), ("scikit-image", bool(skimage))):
-            if not seen:
-                rows.append(
-                    {
-                        "case": case,
-                        "projector": name,
-                        "ms per slice": "not installed",
-                        f"times dualscope, batch {BATCH}": "-",
-                    }
-                )
-    return rows
-
-
-def _scikit_image(geometry: CTGeometry, image: torch.Tensor) -> Callable[[], object] | None:
-    """radon and unfiltered iradon, its nearest equivalent of forward and adjoint."""
-    try:
-        from skimage.transform import iradon, radon
-    except ImportError:
-        return None
-    degrees = [angle * 180 / torch.pi for angle in geometry.angles_rad]
-    picture = image[0, 0].numpy()
-
-    def act() -> object:
-        sinogram = radon(picture, theta=degrees, circle=False)
-        return iradon(sinogram, theta=degrees, filter_name=None, circle=False, output_size=SIZE)
-
-    return act
 
 
 def solvers(prior: str, rounds: int) -> list[dict[str, Any]]:

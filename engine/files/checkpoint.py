@@ -51,13 +51,13 @@ class Checkpoint:
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             k = int(header["__metadata__"]["k"])
             image = tensors.pop("image")
+            count = sum(name.startswith("generator.") for name in tensors)
+            generators = [tensors[f"generator.{i}"] for i in range(count)]
         except OSError as error:
             raise RequestError(f"Cannot read {path}: {error.strerror}.") from error
         except (SafetensorError, KeyError, ValueError, TypeError) as error:
             raise RequestError(f"{path} is damaged and cannot be resumed from.") from error
         state = {n[6:]: t for n, t in tensors.items() if n.startswith("state.")}
-        count = sum(name.startswith("generator.") for name in tensors)
-        generators = [tensors[f"generator.{i}"] for i in range(count)]
         if k < 0 or any(g.dtype != torch.uint8 for g in generators):
             raise RequestError(f"{path} is damaged and cannot be resumed from.")
         return cls(k, state, image, generators)

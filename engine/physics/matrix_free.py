@@ -9,8 +9,9 @@ same for as many rays at once as fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -20,24 +21,33 @@ from torch import Tensor
 from torch.nn import functional
 
 from engine.physics import ray_kernels
+from engine.physics.compiled_fbp import compiled_sum
 from engine.physics.ct import CTOperator, check_shape
-from engine.physics.fbp import by_views_that_see, fbp
+from engine.physics.fbp import fbp
 from engine.physics.geometry import CTGeometry
+from engine.physics.ray_symmetry import Symmetry
 from engine.physics.system_matrix import available_memory_bytes, estimate_bytes, runs
 
 # A matrix up to this size is built in seconds and stays in the cache of the process.
 MATRIX_BYTES: Final = 2**30
+MANY_CROSSINGS: Final = 2**22  # of rays with lines of pixels; fewer take less than a call
 PLACES_AT_ONCE: Final = 2**21
-ROWS_AT_ONCE: Final = 16  # of an image in the back-projection: they stay in the cache
 
 
 def suits_matrix(geometry: CTGeometry) -> bool:
-    """Whether a stored matrix serves this geometry well: small, and half of the memory at most."""
-    rays = geometry.views * geometry.detectors
-    if rays * min(geometry.image_size) > MATRIX_BYTES:  # far above: not worth counting
+    """Whether a stored matrix serves this geometry best: small, and half of the memory at most.
+
+    Many views that mirror each other are done faster without: their weights are computed once
+    for four or eight rays.
+    """
+    crossings = geometry.views * geometry.detectors * min(geometry.image_size)
+    if crossings > MATRIX_BYTES:  # far above: not worth counting
         return False
-    needed = estimate_bytes(geometry)
-    return needed <= min(MATRIX_BYTES, available_memory_bytes() // 2)
+    if crossings > MANY_CROSSINGS and ray_kernels.available():
+        symmetry = Symmetry.of(geometry)
+        if symmetry and len(symmetry.positions) >= 4:
+            return False
+    return estimate_bytes(geometry) <= min(MATRIX_BYTES, available_memory_bytes() // 2)
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,16 @@ class RayTable:
                 table.length_mm[part] = rays.length_mm
         return table
 
+    def part(self, chosen: NDArray[np.int64]) -> RayTable:
+        return RayTable(**{name: values[chosen] for name, values in self.arrays().items()})
+
+    def arrays(self) -> dict[str, NDArray]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @functools.cached_property
+    def all_steep(self) -> bool:
+        return bool(self.steep.all())
+
     @property
     def rays(self) -> tuple[NDArray, ...]:
         """What the compiled loops take."""
@@ -91,7 +111,6 @@ class RayTable:
 class MatrixFreeCTOperator(CTOperator):
     """`CTOperator` for geometries whose matrix would be large: the same sums, to rounding."""
 
-    _table: RayTable | None = None
     _on_device: dict[str, Tensor] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -102,11 +121,25 @@ class MatrixFreeCTOperator(CTOperator):
         self._device, self._on_device = torch.device(device), None
         return self
 
-    @property
+    @functools.cached_property
+    def symmetry(self) -> Symmetry | None:
+        return Symmetry.of(self.geometry)
+
+    @functools.cached_property
     def table(self) -> RayTable:
-        if self._table is None:
-            self._table = RayTable.of(self.geometry)
-        return self._table
+        return RayTable.of(self.geometry)
+
+    def _way(self, slices: int) -> tuple[RayTable, Symmetry | None]:
+        """The rays that the compiled loops walk along: few for all while the lanes suffice."""
+        symmetry = self.symmetry
+        if symmetry and slices * len(symmetry.positions) <= ray_kernels.LANES[-1]:
+            return self._few_rays, symmetry
+        return self.table, None
+
+    @functools.cached_property
+    def _few_rays(self) -> RayTable:
+        assert self.symmetry is not None
+        return self.table.part(self.symmetry.chosen)
 
     @property
     def compiled(self) -> bool:
@@ -140,54 +173,22 @@ class MatrixFreeCTOperator(CTOperator):
 
     # -- compiled loops ------------------------------------------------------------------------
 
-    def _widths(self) -> tuple[int, int]:
-        rows, columns = self.geometry.image_size
-        return columns + 3, rows + 3
-
     def _compiled_forward(self, images: Tensor) -> Tensor:
-        groups = [self._forward_group(group) for group in images.split(ray_kernels.GROUP)]
-        return torch.cat(groups) * torch.from_numpy(self.table.length_mm)
-
-    def _forward_group(self, images: Tensor) -> Tensor:
-        loop, size = _loop("forward", len(images))
-        rays, threads = len(self.table.start), torch.get_num_threads()
-        lines = [
-            functional.pad(part.permute(1, 2, 0), (0, size - len(images), 1, 2))
-            for part in (images, images.mT)
-        ]
-        rows, columns = (part.contiguous().flatten().numpy() for part in lines)
-        sums = np.zeros(rays * size, dtype=np.float32)
-        each = -(-rays // (4 * threads))
-
-        def act(i: int) -> None:
-            part = (i * each, min((i + 1) * each, rays))
-            loop(rows, columns, *self._widths(), *self.table.rays, sums, *part)
-
-        ray_kernels.in_threads(act, -(-rays // each), threads)
-        return torch.from_numpy(sums).view(rays, size)[:, : len(images)].T
+        table, symmetry = self._way(len(images))
+        images = symmetry.images(images) if symmetry else images
+        groups = [_forward_group(table, part) for part in images.split(ray_kernels.LANES[-1])]
+        sums = torch.cat(groups) * torch.from_numpy(table.length_mm)
+        return symmetry.measurement(sums) if symmetry else sums
 
     def _compiled_adjoint(self, values: Tensor) -> Tensor:
-        values = values * torch.from_numpy(self.table.length_mm)
-        groups = [self._adjoint_group(group) for group in values.split(ray_kernels.GROUP)]
-        return torch.cat(groups).contiguous()
-
-    def _adjoint_group(self, values: Tensor) -> Tensor:
-        loop, size = _loop("adjoint", len(values))
-        height, width = self.geometry.image_size
-        flat = functional.pad(values.T, (0, size - len(values))).contiguous().flatten().numpy()
-        rows = np.zeros((height, width + 3, size), dtype=np.float32)
-        columns = np.zeros((width, height + 3, size), dtype=np.float32)
-        images = rows.reshape(-1), columns.reshape(-1)
-        at_once = ray_kernels.LINES_AT_ONCE
-
-        def act(i: int) -> None:
-            part = (i * at_once, (i + 1) * at_once)
-            loop(*images, *self._widths(), *self.table.rays, flat, *part)
-
-        pieces = -(-max(height, width) // at_once)
-        ray_kernels.in_threads(act, pieces, torch.get_num_threads())
-        image = rows[:, 1:-2] + columns[:, 1:-2].swapaxes(0, 1)
-        return torch.from_numpy(image)[..., : len(values)].permute(2, 0, 1)
+        table, symmetry = self._way(len(values))
+        values = symmetry.values(values) if symmetry else values
+        values = values * torch.from_numpy(table.length_mm)
+        size = self.geometry.image_size
+        parts = values.split(ray_kernels.LANES[-1])
+        groups = [_adjoint_group(table, part, size) for part in parts]
+        image = torch.cat(groups)
+        return symmetry.sum_images(image) if symmetry else image.contiguous()
 
     # -- torch, on any device ------------------------------------------------------------------
 
@@ -238,45 +239,59 @@ class MatrixFreeCTOperator(CTOperator):
         if self._on_device is None:
             self._on_device = {
                 name: torch.from_numpy(values).to(self._home)
-                for name, values in vars(self.table).items()
+                for name, values in self.table.arrays().items()
             }
         return self._on_device
 
 
-def _loop(product: str, batch: int) -> tuple[Callable[..., None], int]:
-    """A compiled loop for so many slices, and how many it takes."""
-    name, size = ("one", 1) if batch == 1 else ("eight", ray_kernels.GROUP)
-    return ray_kernels.compiled(f"{product}_{name}"), size
-
-
-def compiled_sum(filtered: Tensor, geometry: CTGeometry) -> Tensor:
-    """`engine.physics.fbp.back_project` in compiled loops, with no memory but the images'."""
-    loop, places = ray_kernels.compiled("back_project_rows"), _places_of_pixels(geometry)
-    views = functional.pad(filtered[:, 0], (1, 2)).contiguous().numpy()
-    images = np.zeros((len(views), *geometry.image_size), dtype=np.float32)
-    seen = np.zeros(images.shape, dtype=np.float32)
-    rows = geometry.image_size[0]
-    pieces = -(-rows // ROWS_AT_ONCE)
+def _forward_group(table: RayTable, images: Tensor) -> Tensor:
+    size = _lanes(len(images))
+    loop = ray_kernels.product("forward", size)
+    rays, threads = len(table.start), torch.get_num_threads()
+    rows = _lines(images, size)
+    columns = rows if table.all_steep else _lines(images.mT, size)
+    widths = images.shape[-1] + 3, images.shape[-2] + 3
+    sums = np.zeros(rays * size, dtype=np.float32)
+    each = -(-rays // (4 * threads))
 
     def act(i: int) -> None:
-        image, part = divmod(i, pieces)
-        low, high = part * ROWS_AT_ONCE, min((part + 1) * ROWS_AT_ONCE, rows)
-        parallel = geometry.kind == "parallel"
-        loop(views[image], places, parallel, images[image], seen[image], low, high)
+        part = (i * each, min((i + 1) * each, rays))
+        loop(rows, columns, *widths, *table.rays, sums, *part)
 
-    ray_kernels.in_threads(act, len(views) * pieces, torch.get_num_threads())
-    images_and_seen = torch.from_numpy(images), torch.from_numpy(seen)
-    return by_views_that_see(*images_and_seen, geometry.views)[:, None]
+    ray_kernels.in_threads(act, -(-rays // each), threads)
+    return torch.from_numpy(sums).view(rays, size)[:, : len(images)].T
 
 
-def _places_of_pixels(geometry: CTGeometry) -> NDArray[np.float64]:
-    """The six numbers per view of `ray_kernels.back_project_rows`."""
-    (x, y), step = geometry.pixel_axes_mm(), geometry.pixel_mm
-    cos, sin = np.cos(geometry.angles_rad), np.sin(geometry.angles_rad)
-    middle = (geometry.detectors - 1) / 2 - geometry.detector_offset_mm / geometry.pitch_mm
-    far = np.stack([np.ones_like(cos), np.zeros_like(cos), np.zeros_like(cos)], axis=1)
-    if geometry.source_origin_mm is not None:
-        lean = np.stack([y[0] * cos - x[0] * sin, -step * sin, -step * cos], axis=1)
-        far += lean / geometry.source_origin_mm
-    along = np.stack([x[0] * cos + y[0] * sin, step * cos, -step * sin], axis=1)
-    return np.hstack([along * geometry.magnification / geometry.pitch_mm + far * middle, far])
+def _adjoint_group(table: RayTable, values: Tensor, image_size: tuple[int, int]) -> Tensor:
+    size = _lanes(len(values))
+    loop = ray_kernels.product("adjoint", size)
+    height, width = image_size
+    flat = functional.pad(values.T, (0, size - len(values))).contiguous().flatten().numpy()
+    rows = np.zeros((height, width + 3, size), dtype=np.float32)
+    steep = table.all_steep
+    columns = rows if steep else np.zeros((width, height + 3, size), dtype=np.float32)
+    images = rows.reshape(-1), columns.reshape(-1)
+    at_once = ray_kernels.LINES_AT_ONCE
+
+    def act(i: int) -> None:
+        part = (i * at_once, (i + 1) * at_once)
+        loop(*images, width + 3, height + 3, *table.rays, flat, *part)
+
+    pieces = -(-max(height, width) // at_once)
+    ray_kernels.in_threads(act, pieces, torch.get_num_threads())
+    image = rows[:, 1:-2]
+    if not steep:
+        image = image + columns[:, 1:-2].swapaxes(0, 1)
+    return torch.from_numpy(image)[..., : len(values)].permute(2, 0, 1)
+
+
+def _lines(images: Tensor, lanes: int) -> NDArray[np.float32]:
+    """Images ``[B, lines, pixels]`` as the loops want them, flat."""
+    batch, lines, pixels = images.shape
+    padded = images.new_zeros(lines, pixels + 3, lanes)
+    padded[:, 1:-2, :batch] = images.permute(1, 2, 0)
+    return padded.flatten().numpy()
+
+
+def _lanes(slices: int) -> int:
+    return min(lanes for lanes in ray_kernels.LANES if lanes >= slices)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from engine.physics.aperture import ApertureCT
 from engine.physics.fourier import centred_fft2, ifft2c, to_channels, to_complex
 from engine.physics.geometry import CTGeometry
 from engine.physics.masks import build_mask
@@ -85,6 +86,8 @@ def simulate_ct(
     operator = make_ct_operator(
         geometry, backend=acquisition.backend, filter_name=acquisition.fbp_filter
     )
+    if acquisition.aperture and acquisition.fine_grid > 1:
+        operator = ApertureCT(operator)
     noise_sigma: Tensor | float = 0.0
     weights = None
     provenance: dict[str, object] = {"simulated": True}

@@ -11,7 +11,7 @@ from engine.spec.errors import Sentence
 from engine.spec.settings import setting
 
 # how a scan is computed, not what it shows
-NOT_COMPARED = ("backend", "weighted", "pixel_mm", "fine_grid")
+NOT_COMPARED = ("backend", "weighted", "pixel_mm", "fine_grid", "aperture")
 FAN_ONLY = ("source_origin_mm", "source_detector_mm")
 
 

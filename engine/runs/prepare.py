@@ -55,7 +55,10 @@ def as_it_meant(job: Job, record: RunRecord) -> Job:
     used = (record.prior or {}).get("name")
     # 'auto' is the best there is today; the record's run had the best of its day
     prior = str(used) if job.prior == "auto" and used in bundled() else job.prior
-    scan = {"noise": "none"} if measured and older and "noise" not in job.acquisition else {}
+    scan: dict[str, Any] = {"noise": "none"} if measured and older else {}
+    real = measured or job.acquisition.get("fine_grid", 1) != 1
+    if real and record.operator.get("kind") == "ct" and "aperture" not in record.operator:
+        scan["aperture"] = False  # its rays were lines
     acquisition = scan | job.acquisition
     # so had it the projector of its day, and another one rounds differently
     backend = record.operator.get("backend")

@@ -10,15 +10,13 @@ import dataclasses
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
 
-from engine.physics.ct import CTOperator
-from engine.physics.operator import Operator, WrappedOperator
+from engine.physics.coarse import coarse_operator
 from engine.physics.problem import Problem
 from engine.runs.frames import pictures_of
 from engine.runs.prepare import Prepared, make_run, prepare
@@ -44,50 +42,6 @@ class Preview:
     until_sigma: float
 
 
-class CoarseOperator(WrappedOperator):
-    """An operator on images whose pixels are ``factor`` times as large."""
-
-    def __init__(self, operator: Operator, factor: int) -> None:
-        super().__init__(operator)
-        self.factor = factor
-        channels, height, width = operator.image_shape
-        self.image_shape = (channels, height // factor, width // factor)
-        self.geometry = None
-        self.is_projection = False
-
-    def forward(self, x: Tensor) -> Tensor:
-        wide = x.repeat_interleave(self.factor, -1).repeat_interleave(self.factor, -2)
-        return self.operator.forward(wide)
-
-    def adjoint(self, y: Tensor) -> Tensor:
-        return self.factor**2 * F.avg_pool2d(self.operator.adjoint(y), self.factor)
-
-    def pseudo_inverse(self, y: Tensor) -> Tensor:
-        return F.avg_pool2d(self.operator.pseudo_inverse(y), self.factor)
-
-    def support(self) -> Tensor | None:
-        seen = self.operator.support()
-        return None if seen is None else (F.avg_pool2d(seen, self.factor) > 0.5).to(seen.dtype)
-
-    def forward_once(self, x: Tensor) -> Tensor:
-        return self.forward(x)
-
-    def ray_lengths(self) -> Tensor:
-        return Operator.ray_lengths(self)
-
-    def normal(self, x: Tensor, weights: Tensor | None = None) -> Tensor:
-        return Operator.normal(self, x, weights)
-
-    def norm(self, iterations: int = 30) -> float:
-        return Operator.norm(self, iterations)
-
-    def proximal(self, *_: Any) -> Tensor | None:
-        return None
-
-    def preconditioner(self, rho: Tensor | float) -> None:
-        return None
-
-
 def factor_for(prepared: Prepared) -> int:
     """How much coarser the preview is; 1 where a preview would not be worth its time."""
     settings, shape = prepared.settings, prepared.problem.operator.image_shape[1:]
@@ -105,19 +59,10 @@ def factor_for(prepared: Prepared) -> int:
 
 def coarser(problem: Problem, factor: int) -> Problem:
     """The same measurement of an image of fewer pixels."""
-    operator = problem.operator
-    if isinstance(operator, CTOperator):
-        geometry = operator.geometry
-        height, width = geometry.image_size
-        size = (height // factor, width // factor)
-        coarse = dataclasses.replace(geometry, image_size=size, pixel_mm=factor * geometry.pixel_mm)
-        made: Operator = CTOperator(coarse, operator.device)
-    else:
-        made = CoarseOperator(operator, factor)
     pixel = problem.pixel_mm
     return dataclasses.replace(
         problem,
-        operator=made,
+        operator=coarse_operator(problem.operator, factor),
         reference=None,
         pixel_mm=None if pixel is None else (factor * pixel[0], factor * pixel[1]),
     )

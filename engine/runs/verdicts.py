@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from engine.physics.cg import ConjugateGradients
 from engine.physics.problem import Problem
 from engine.priors.familiarity import excess
 from engine.priors.prior import Prior
@@ -23,6 +24,9 @@ LIKE = "Like the slices this prior was trained on"
 PREFER = {"CT": "prefer TV, or another prior", "MR": "prefer TV or SENSE, or another prior"}
 # The regularised method without a prior to compare with, of any modality.
 CLASSICAL = "tv"
+
+FAR = 2.0  # reduced chi^2: from here on it is asked whether any image fits
+STEPS = 30  # of conjugate gradients towards the one that fits best
 
 NOISE = {
     "fits": "Fits within the noise",
@@ -64,7 +68,7 @@ def verdicts(
     if not bool(torch.isfinite(image).all()):
         return {}
     looks: dict[str, Callable[[], str | None]] = {
-        "noise": lambda: noise_sentence(certify(problem, image)),
+        "noise": lambda: noise_sentence(certify(problem, image), closest(problem, image)),
         "prior": lambda: prior_sentence(prior, image, problem.modality),
         SUMMARY: lambda: summary(problem, prior, image, change),
     }
@@ -110,8 +114,31 @@ def doubts_prior(found: dict[str, str]) -> bool:
     return found.get("prior", "").startswith(UNLIKE)
 
 
-def noise_sentence(certificates: list[Certificate]) -> str:
-    """How the image fits the measurement; of several slices, the worst of them."""
+def closest(problem: Problem, image: Tensor) -> float | None:
+    """The reduced chi^2 that hardly any image falls below, where this one leaves far more than 1.
+
+    By least squares from the image; of several slices the worst. Of measured k-space only: few
+    views of a CT scan can be fitted whatever is wrong with them.
+    """
+    operator, weights = problem.operator, problem.weights
+    if problem.modality != "MR" or problem.provenance.get("simulated") is not False:
+        return None
+    left = problem.residual(image)
+    if not float(problem.reduced_chi2(left).max()) > FAR:
+        return None
+    gradient = operator.adjoint(left if weights is None else weights * left)
+    search = ConjugateGradients(
+        lambda v: operator.normal(v, weights), -gradient, torch.zeros_like(image)
+    )
+    fitted = image + search.run(STEPS)
+    return float(problem.reduced_chi2(problem.residual(fitted)).max())
+
+
+def noise_sentence(certificates: list[Certificate], at_best: float | None = None) -> str:
+    """How the image fits the measurement; of several slices, the worst of them.
+
+    ``at_best`` is the reduced chi^2 of the image that fits best, where that was looked for.
+    """
     kind, where = worst_fit(certificates)
     short = f"{NOISE[kind]}{where}"
     if kind == "noise unknown":
@@ -120,7 +147,13 @@ def noise_sentence(certificates: list[Certificate]) -> str:
     if not reduced:
         return f"{short}: the residual is {100 * max(c.relative for c in certificates):.2g} %."
     low, high = f"{min(reduced):.3g}", f"{max(reduced):.3g}"
-    return f"{short}: reduced chi-square {low if low == high else f'{low} to {high}'}."
+    said = f"{short}: reduced chi-square {low if low == high else f'{low} to {high}'}"
+    if kind == "worse" and at_best is not None and at_best > FAR:
+        said += (
+            f"; no image fits better than {at_best:.3g}. The data do not fit the model of the scan "
+            "(trajectory, coil maps, phase or motion)"
+        )
+    return f"{said}."
 
 
 def worst_fit(certificates: list[Certificate]) -> tuple[str, str]:

@@ -14,6 +14,9 @@ from engine.spec.errors import RequestError
 # and whose lengths are in pixels: see `paper_rho_weight`.
 PAPER_RHO = 1e-5
 
+# The steps of `paper-lact` in version 0.2.
+BEFORE: dict[str, Any] = {"cg_iterations": 100, "preconditioner_floor": 0.02}
+
 PRESETS = ("paper-svct", "paper-lact", "paper-mri", "paper-code")
 
 
@@ -47,7 +50,7 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
         return common | {"cg_iterations": 20}
     if name == "paper-lact" and is_ct:
         return common | {
-            "cg_iterations": 100,
+            **BEFORE,
             "preconditioner": "filtered",
             "rho_over_sigma2": paper_rho_weight(problem),
         }

@@ -94,7 +94,7 @@ class CTAcquisition(Settings):
     backend: str = setting(
         "auto",
         "Projector: our own with a stored matrix (native) or without (matrix-free), or one you "
-        "installed. 'auto' stores a matrix where it is small.",
+        "installed. 'auto' stores a matrix where it is small and serves well.",
         choices=("auto", "native", "matrix-free", "astra", "torch-radon"),
         before="native",
         label="Projector",
@@ -105,6 +105,12 @@ class CTAcquisition(Settings):
         label="Weigh rays by certainty",
     )
     fine_grid: int = setting(1, FINE_GRID, low=1, high=4, label="Finer grid of the scan")
+    aperture: bool = setting(
+        True,
+        "Of scans that were measured, or simulated on a finer grid: pixels are squares and "
+        "detector bins have a width. Off: rays are lines.",
+        label="Width of pixels and bins",
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

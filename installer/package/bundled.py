@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from engine import __version__
-from engine.audit.licences import FILE_WORDS, licence_of, refused
+from engine.audit.licences import FILE_WORDS, licence_of, read_locks, refused
 from installer.package.contents import DATA, OWN, ROOT, SYSTEM_LIBRARIES, Entry
 
 # GPL, whatever their metadata say; the program uses them where a person has installed them.
@@ -55,6 +55,7 @@ class Part:
     purl: str = ""
     sha256: str = ""
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # file name, text
+    allowed: tuple[str, ...] = ()  # sha256 of each file that it may have been installed from
 
 
 def canonical(name: str) -> str:
@@ -106,6 +107,19 @@ def bundled(entries: Iterable[Entry], work: Path, hashes: Hashes) -> list[Part]:
     return sorted(unique.values(), key=lambda part: part.name.casefold())
 
 
+def installed_parts() -> list[Part]:
+    """What this environment holds of that which everybody gets, with the hashes of the locks."""
+    pins = read_locks()
+    hashes = {name: tuple(sorted(pin.hashes)) for name, pin in pins.items() if pin.shipped}
+    found = [_ourselves(), _python(), *_priors()]
+    for name in sorted(hashes):
+        try:
+            found += of_distribution(metadata.distribution(name), hashes)
+        except metadata.PackageNotFoundError:
+            continue  # of another system
+    return found
+
+
 def of_distribution(one: metadata.Distribution, hashes: Hashes) -> list[Part]:
     """An installed package, and what is inside it under another name."""
     name, version = str(one.metadata["Name"]), one.version
@@ -124,6 +138,7 @@ def of_distribution(one: metadata.Distribution, hashes: Hashes) -> list[Part]:
         licence,
         purl=f"pkg:pypi/{key}@{version.replace('+', '%2B')}",
         sha256=known[0] if len(known) == 1 else "",  # of several files we do not know which
+        allowed=known,
         texts=_texts(one, licence),
     )
     if key not in INSIDE:

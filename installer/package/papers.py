@@ -66,6 +66,10 @@ def sbom(parts: Sequence[Part], now: datetime | None = None) -> dict[str, Any]:
     }
 
 
+def write_sbom(path: Path, parts: Sequence[Part]) -> None:
+    write_bytes_atomic(path, json.dumps(sbom(parts), indent=1).encode())
+
+
 def _component(part: Part) -> dict[str, Any]:
     found: dict[str, Any] = {
         "type": part.kind,
@@ -79,6 +83,14 @@ def _component(part: Part) -> dict[str, Any]:
         found["purl"] = part.purl
     if part.sha256:
         found["hashes"] = [{"alg": "SHA-256", "content": part.sha256}]
+    elif part.allowed:  # which of them was installed nobody notes
+        found["externalReferences"] = [
+            {
+                "type": "distribution",
+                "url": f"https://pypi.org/project/{canonical(part.name)}/{part.version}/#files",
+                "hashes": [{"alg": "SHA-256", "content": one} for one in part.allowed],
+            }
+        ]
     return found
 
 
@@ -101,7 +113,7 @@ def versions(parts: Iterable[Part]) -> str:
 def write(folder: Path, parts: Sequence[Part]) -> None:
     """All papers into a folder; licence texts of each part in a folder of its own."""
     folder.mkdir(parents=True, exist_ok=True)
-    write_bytes_atomic(folder / SBOM, json.dumps(sbom(parts), indent=1).encode())
+    write_sbom(folder / SBOM, parts)
     write_bytes_atomic(folder / VERSIONS, versions(parts).encode())
     for part in parts:
         for name, text in part.texts:

@@ -65,6 +65,27 @@ def test_a_measured_sinogram_shows_which_views_are_kept(bench):
     assert "the 24 dimmed ones are dropped" in panel.strip.words()
 
 
+def test_what_a_check_blocks_runs_anyway_when_a_person_says_so(bench):
+    in_radians = {**RAYS, "scan_range": 3.14159}
+    bench.open(sinogram_file(bench.folder), {"kind": "sinogram", **in_radians})
+    window, solver = bench.window, bench.window.left.solver
+    assert not solver.run.isEnabled()
+    assert "radians" in solver.why.text()
+    assert solver.anyway.isVisible()
+    retype(line(window.left.ct.form, "views"), "50")
+    assert not solver.anyway.isVisible(), "a wrong field cannot be overruled"
+    retype(line(window.left.ct.form, "views"), "")
+    bench.fill(method="cg", iterations=2)
+    click(solver.anyway)
+    bench.wait_idle()
+    made = bench.runs()[-1]
+    assert made.status == "done"
+    assert made.job["ignore_checks"]
+    bench.open(sinogram_file(bench.folder), {"kind": "sinogram", **RAYS})
+    assert solver.run.isEnabled()
+    assert not solver.anyway.isVisible()
+
+
 def test_more_views_than_were_measured_are_refused_in_words_and_run_says_why(bench):
     bench.open(sinogram_file(bench.folder), {"kind": "sinogram", **RAYS})
     window = bench.window

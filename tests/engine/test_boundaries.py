@@ -108,3 +108,10 @@ def test_a_marked_setting_is_one_that_the_command_line_has():
     for where, text in messages():
         for name in named_in(text):
             assert option_name(name) in known, f"{where}: {text}"
+
+
+def test_every_file_that_contributing_names_is_there():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:app|engine|examples|installer|tests)/[\w/.-]*)`", text))
+    assert len(named) > 30
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []

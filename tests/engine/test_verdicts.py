@@ -1,6 +1,7 @@
 """What is said about a result: true, short, and without touching the result."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,15 @@ from engine.priors.familiarity import Familiarity
 from engine.runs import verdicts as module
 from engine.runs.certificate import certify
 from engine.runs.run import Run
-from engine.runs.verdicts import LIKE, NOISE, UNLIKE, doubts_prior, noise_sentence, verdicts
+from engine.runs.verdicts import (
+    LIKE,
+    NOISE,
+    UNLIKE,
+    closest,
+    doubts_prior,
+    noise_sentence,
+    verdicts,
+)
 from engine.solvers.classical import CGTikhonov
 from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.spec.control import RunControl
@@ -164,3 +173,21 @@ def test_a_report_says_the_verdicts_below_the_image():
     done = finish(run(prior(-100.0)))
     text = page(done.problem, [("ours", done)], None, "Report", deidentify=False)
     assert all(sentence in text for sentence in done.record.verdicts.values())
+
+
+def test_data_that_no_image_fits_are_said_not_to_fit_the_model_of_the_scan():
+    problem = dense_problem(rows=400, size=8, noise=0.05)
+    problem = replace(problem, modality="MR", provenance={"simulated": False})
+    far = problem.reference + 1
+    at_best = closest(problem, far)
+    assert at_best < 1.1, "the image is at fault, not the data"
+    assert "model of the scan" not in noise_sentence(certify(problem, far), at_best)
+    strange = problem.measurement + torch.randn(
+        problem.measurement.shape, generator=torch.Generator().manual_seed(0)
+    ).to(problem.measurement)
+    wrong = replace(problem, measurement=strange)
+    said = verdicts(wrong, None, far)["noise"]
+    assert said.startswith(NOISE["worse"])
+    assert "The data do not fit the model of the scan" in said
+    assert closest(problem, problem.reference) is None, "it fits: there is nothing to ask"
+    assert closest(replace(wrong, provenance={"simulated": True}), far) is None

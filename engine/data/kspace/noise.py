@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.data.dataset import Dataset
 from engine.data.kspace.grid import KspaceSlice
+from engine.physics.fourier import to_complex
 from engine.physics.prewhitening import correlation_spread, is_white, whitening_of
+from engine.physics.problem import Problem
 from engine.physics.thermal_noise import thermal_noise
 from engine.spec.acquisition import MRIAcquisition
 
@@ -80,6 +83,25 @@ def noise_of(part: KspaceSlice, scanned_sd: float, scanned_origin: str) -> Slice
     mixed = np.asarray(whitening.matrix @ found.samples)
     sd = type(found)(mixed, found.place).sigma
     return SliceNoise(sd, origin, whitening.matrix)
+
+
+def with_noise_of_samples(problem: Problem) -> Problem:
+    """A simulated scan as if nobody knew its noise; how much of it was found is recorded."""
+    sampled = problem.operator.sampled()
+    assert sampled is not None
+    plane = sampled.cpu().numpy().astype(bool).reshape(-1, sampled.shape[-1])
+    found = [thermal_noise(one.cpu().numpy(), plane) for one in to_complex(problem.measurement)]
+    known = [one.sigma for one in found if one is not None]
+    if len(known) < len(found):
+        return replace(problem, noise_sigma=0.0, noise_origin=NOT_KNOWN)
+    sigma = torch.tensor(known).view(-1, 1, 1, 1).to(problem.measurement)
+    ratio = sigma / torch.as_tensor(problem.noise_sigma).to(sigma)
+    return replace(
+        problem,
+        noise_sigma=sigma,
+        noise_origin="estimated from the measurement",
+        provenance=problem.provenance | {"noise_found": ratio.flatten().tolist()},
+    )
 
 
 def settle_noise(

@@ -29,6 +29,7 @@ from engine.data.sinogram.line_noise import (
 from engine.data.sinogram.scan_geometry import GeometryNeeded, Layout, Scan, layout
 from engine.data.sinogram.units import Rows, water_of
 from engine.data.sinogram.view_selection import select_views
+from engine.physics.aperture import ApertureCT
 from engine.physics.fbp import fbp
 from engine.physics.field_of_view import MeasuredCT, field_of_view, truncated_share
 from engine.physics.geometry import CTGeometry
@@ -49,7 +50,7 @@ __all__ = ["GeometryNeeded", "SinogramDataset", "open_scan"]
 
 HONOURED = {
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
-    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted"),
+    *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted", "aperture"),
 }
 MOST_DEAD = 0.1  # of the detector bins; more is not a scan to be mended
 Opener = Callable[[InputOptions], Dataset]
@@ -169,8 +170,9 @@ class SinogramDataset(Dataset):
         measured = [self._measured(number) for number in numbers]
         y = torch.from_numpy(np.stack([values[kept] for values, _ in measured]))[:, None]
         seen = any(shows_object(values) for values, _ in measured)  # not only noise in air
+        rays = make_ct_operator(geometry, backend=settings.backend, filter_name=settings.fbp_filter)
         operator = MeasuredCT(
-            make_ct_operator(geometry, backend=settings.backend, filter_name=settings.fbp_filter),
+            ApertureCT(rays) if settings.aperture else rays,
             intensity,
             truncated=seen and check_field(self, y, geometry),
         )

@@ -152,7 +152,7 @@ def declared_noise(asked: CTAcquisition) -> LineNoise | None:
     return LineNoise("given", sd=asked.gaussian_noise) if asked.gaussian_noise > 0 else None
 
 
-def with_estimated_noise(problem: Problem) -> Problem:
+def with_noise_of_rays(problem: Problem) -> Problem:
     """A simulated scan as if nobody knew its noise; how much of it was found is recorded."""
     operator, y = problem.operator, problem.measurement
     ones = torch.ones(1, *operator.image_shape).to(y)

@@ -54,8 +54,12 @@ def _own_dumps(*arguments: Any, **options: Any) -> bytes:
     return content
 
 
+def _is_own(content: Any) -> bool:
+    return isinstance(content, bytes | bytearray | memoryview) and _hash(content) in _known
+
+
 def _own_loads(content: Any, **options: Any) -> Any:
-    if _hash(content) not in _known:
+    if not _is_own(content):
         raise ForeignPickle(NOT_OPENED)
     return _loads(content, **options)
 
@@ -89,10 +93,9 @@ def _plain_read(frames: Any, deserialize: bool = True, deserializers: Any = None
                 return NOT_OPENED
         if (at := found.get("__Pickled__", 0)) > 0:
             header, content = _part(frames, at)
-            try:
-                return _own_loads(header["pickled-obj"], buffers=_expanded(header, content))
-            except ForeignPickle:
+            if not _is_own(header["pickled-obj"]):
                 return NOT_OPENED
+            return _loads(header["pickled-obj"], buffers=_expanded(header, content))
         return msgpack_decode_default(found)
 
     return msgpack.loads(frames[0], object_hook=opened, use_list=False, **msgpack_opts)

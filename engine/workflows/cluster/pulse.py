@@ -8,8 +8,8 @@ from typing import Any
 
 FACTOR = 3.0  # as long as the slowest of a worker's last batches, slice for slice
 LEAST_S = 10.0  # but never less for a batch: a busy machine
+FIRST_S = 60.0  # nor for the first one, for which a system matrix may have to be built
 STRANGERS_FACTOR = 10.0  # a worker whose own pace is not known yet may be a slower machine
-STRANGERS_S = 60.0
 HEARTBEAT_S = 30.0  # Dask's workers are heard of every few seconds, whatever they compute
 SILENT_S = 120.0  # without an iteration, while nobody's pace is known
 LATEST = 8  # batches
@@ -55,13 +55,12 @@ class Pulse:
         none of their own are measured.
         """
         now = time.monotonic()
-        pace = self.pace or (slowest if alike else None)
         if now - self._beat > HEARTBEAT_S:
             return f"the worker has not been heard of for {now - self._beat:.0f} s"
-        if pace is not None:
-            limit = max(LEAST_S, FACTOR * pace * slices)
+        if self.pace is not None:
+            limit = max(LEAST_S, FACTOR * self.pace * slices)
         elif slowest is not None:
-            limit = max(STRANGERS_S, STRANGERS_FACTOR * slowest * slices)
+            limit = max(FIRST_S, (FACTOR if alike else STRANGERS_FACTOR) * slowest * slices)
         elif now - self._stepped > SILENT_S:
             return f"no iteration for {now - self._stepped:.0f} s"
         else:

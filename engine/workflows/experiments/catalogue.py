@@ -34,8 +34,15 @@ def photons(power: int) -> Scan:
 def unknown_photons(power: int) -> Scan:
     """Nothing is told of the noise, and every setting has its default."""
     at = Axis("log10 of photons per ray", power)
-    acquisition = {"views": 60, "photons": 10.0**power}
+    acquisition = {"views": 60, "photons": 10.0**power, "fine_grid": 2}
     return Scan(f"1e{power} photons", "CT", acquisition, None, at, "60 views", noise_unknown=True)
+
+
+def unknown_snr(snr: int) -> Scan:
+    """Signal is the 0.99 quantile of the image, noise the SD per component of a sample."""
+    at = Axis("signal to noise", snr)
+    acquisition = {"acceleration": 4.0, "coils": 8, "kspace_noise": 1 / snr, "fine_grid": 2}
+    return Scan(f"SNR {snr}", "MR", acquisition, None, at, "8 coils, R = 4", noise_unknown=True)
 
 
 def degraded(label: str, task: str) -> Scan:
@@ -206,12 +213,21 @@ _ALL = (
         count=2,
     ),
     Experiment(
-        "noise-unknown",
-        "Is the noise of a scan found, and met, when nobody tells of it?",
+        "noise-ct",
+        "Is the noise of a CT scan found, and met, when nobody tells of it?",
         tuple(unknown_photons(power) for power in (4, 5, 6)),
         (CLASSICAL[0], Method("TV", "tv"), *PAIR),
         ("sweep",),
         count=10,
+    ),
+    Experiment(
+        "noise-mri",
+        "Is the noise of a scan with eight coils found, and met, when nobody tells of it?",
+        tuple(unknown_snr(snr) for snr in (10, 20, 40)),
+        (Method("SENSE, stopped at the noise", "cg"), Method("TV", "tv"), *PAIR),
+        ("sweep",),
+        count=4,
+        settings={"sigma_max": 0.5},
     ),
     Experiment(
         "supervised",

@@ -30,7 +30,7 @@ class Scan:
     preset: str | None = None
     axis: Axis | None = None
     series: str = ""  # scans of one series share a chart
-    noise_unknown: bool = False  # CT: the methods are told only what the rays say of the noise
+    noise_unknown: bool = False  # the methods are told only what the measurement says of its noise
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.data.sinogram.line_noise import with_estimated_noise
+from engine.data.kspace.noise import with_noise_of_samples
+from engine.data.sinogram.line_noise import with_noise_of_rays
 from engine.export.outputs import default_window, physical_array
 from engine.export.picture import windowed_png
 from engine.files.atomic import write_bytes_atomic
@@ -174,7 +175,8 @@ class Runner:
         numbers = [source.number for source in sources]
         ready = prepare(job, dataset, problem, numbers=numbers)
         if scan.noise_unknown and problem is None:
-            ready = prepare(job, dataset, with_estimated_noise(ready.problem))
+            find = with_noise_of_rays if ready.problem.modality == "CT" else with_noise_of_samples
+            ready = prepare(job, dataset, find(ready.problem))
         self._problem = (scan.label, sources, ready.problem)
         if method.rho_times is None:
             return ready

@@ -168,7 +168,7 @@ def test_a_rogue_that_begins_later_is_caught_by_chance(tmp_path, plan, cluster):
 
 
 def test_a_worker_that_sleeps_is_replaced(tmp_path, plan, cluster, monkeypatch):
-    monkeypatch.setattr(pulse, "STRANGERS_S", 1.0)
+    monkeypatch.setattr(pulse, "FIRST_S", 1.0)
     run_volume(tmp_path / "one", plan)
     cluster.tell("sleep")
     try:

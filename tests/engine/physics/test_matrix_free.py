@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 
 import pytest
@@ -15,6 +16,7 @@ from engine.physics.geometry import CTGeometry
 from engine.physics.matrix_cache import MatrixCache
 from engine.physics.matrix_free import MatrixFreeCTOperator, suits_matrix
 from engine.physics.memory import PeakMemory
+from engine.physics.ray_symmetry import Symmetry
 
 CACHE = MatrixCache(None)
 
@@ -97,6 +99,46 @@ def test_the_number_of_threads_changes_no_bit():
     assert all(torch.equal(a, b) for a, b in zip(alone, all_of_it(), strict=True))
 
 
+@pytest.mark.parametrize(
+    ("geometry", "positions"),
+    [
+        (CTGeometry.sparse_view(20, 180, size=33), 8),
+        (CTGeometry.sparse_view(16, 180, size=32, detectors=15), 4),
+        (CTGeometry.sparse_view(90, 90, size=32), 4),
+        (CTGeometry.sparse_view(24, 360, size=(32, 25)), 4),
+        (CTGeometry.sparse_view(17, 170, size=32, start_deg=3), 2),
+        (CTGeometry("parallel", (16, 16), 1.0, (0.1, 2.0, -5.0), 24, 1.0), 2),
+        (CTGeometry("parallel", (16, 16), 1.0, (0.1, 2.0, 0.1, 0.1 + math.pi), 24, 1.0), 2),
+    ],
+)
+def test_rays_that_mirror_each_other_share_their_weights(geometry, positions):
+    free, stored = MatrixFreeCTOperator(geometry), CTOperator(geometry, cache=CACHE)
+    assert len(free.symmetry.positions) == positions
+    for batch in (1, 2, 4, 5):
+        x, y = random(batch, *free.image_shape), random(batch, *free.measurement_shape)
+        assert relative(free.forward(x), stored.forward(x)) < 1e-6
+        assert relative(free.adjoint(y), stored.adjoint(y)) < 1e-6
+
+
+def test_few_rays_stand_for_all():
+    found = Symmetry.of(CTGeometry.sparse_view(90, 90, size=256))
+    assert found.seen.numel() < 1.05 * found.rays  # nothing is done twice, but for view 0
+    named = found.seen[found.seen < found.rays]
+    assert torch.equal(named.sort().values, torch.arange(found.rays))
+
+
+@pytest.mark.parametrize(
+    "geometry",
+    [
+        CTGeometry.sparse_view(20, 180, size=32, detector_offset_mm=0.25),
+        CTGeometry.sparse_view(20, 180, size=32, centre_offset_mm=(0.0, 1.0)),
+        CTGeometry.sparse_view(20, 360, size=32, kind="fan"),
+    ],
+)
+def test_a_scan_off_centre_or_from_a_point_has_no_symmetry_to_use(geometry):
+    assert Symmetry.of(geometry) is None
+
+
 def test_it_can_be_differentiated():
     free = MatrixFreeCTOperator(GEOMETRIES["fan, even"])
     x = random(2, *free.image_shape).requires_grad_()
@@ -121,9 +163,11 @@ def test_its_fbp_is_that_of_torch(name):
     assert relative(free.pseudo_inverse(y), fbp(y.double(), geometry)) < 1e-6
 
 
-def test_small_matrices_are_stored_and_large_ones_are_not(monkeypatch):
-    small = CTGeometry.sparse_view(90, 90, size=256)
+def test_a_matrix_is_stored_where_it_is_small_and_no_views_mirror_each_other(monkeypatch):
+    small = CTGeometry.sparse_view(90, 89, size=256)
     assert suits_matrix(small)
+    assert suits_matrix(CTGeometry.sparse_view(20, 180, size=256))
+    assert not suits_matrix(CTGeometry.sparse_view(90, 90, size=256))
     assert not suits_matrix(CTGeometry.sparse_view(721, 180, size=512))
     assert not suits_matrix(CTGeometry.sparse_view(10_000, 180, size=4096))
     monkeypatch.setattr(matrix_free, "available_memory_bytes", lambda: 2**28)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from engine.physics.coarse import CoarseOperator
 from engine.physics.ct import CTOperator
 from engine.physics.geometry import CTGeometry
 from engine.runs.frames import pictures_of
 from engine.runs.prepare import make_run, prepare
-from engine.runs.preview import CALLS, CoarseOperator, coarser, factor_for, previews
+from engine.runs.preview import CALLS, coarser, factor_for, previews
 from engine.runs.run import image_sha256
 from engine.spec.job import Job
 
