@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QPoint, QSignalBlocker, Qt, Signal, Slot
-from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtGui import QAction, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -226,6 +226,14 @@ class ViewBar(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The tools are named where there is room."""
         super().resizeEvent(event)
+        self._fit_names()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Only now the style sheet says how wide the names are."""
+        super().showEvent(event)
+        self._fit_names()
+
+    def _fit_names(self) -> None:
         rows = (self.tool_buttons, self.plane_row, self.mode_buttons)
         fit_names(self.row, self.width() - 2 * 8, rows)
 

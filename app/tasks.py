@@ -110,6 +110,7 @@ class Newest:
         self.tasks = tasks
         self._running: asyncio.Future[Any] | None = None
         self._waiting: _Request | None = None
+        self._request: _Request | None = None  # what is running
 
     @property
     def waiting(self) -> bool:
@@ -131,22 +132,28 @@ class Newest:
 
     def drop(self) -> None:
         """Nothing asked so far is answered any more."""
-        self._waiting = None
+        self._waiting = self._request = None
         running, self._running = self._running, None
         if running is not None:
             running.cancel()
 
     def _start(self, request: _Request) -> None:
+        # what has ended cannot be cancelled any more: it may still answer after it was dropped
         def done(answer: Any) -> None:
+            if self._request is not request:
+                return
             self._running = None
             request.done(answer)
             self._next()
 
         def failed(sentence: str, details: str) -> None:
+            if self._request is not request:
+                return
             self._running = None
             (request.failed or self.tasks.failed.emit)(sentence, details)
             self._next()
 
+        self._request = request
         self._running = self.tasks.start(request.words, request.work, done, failed)
 
     def _next(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableSequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -65,5 +65,7 @@ def _words(element: Any, vr: str, masked: bool) -> str:
     value = element.value
     if isinstance(value, bytes):
         return f"{len(value)} bytes"
+    if isinstance(value, MutableSequence):
+        value = "\\".join(map(str, islice(value, LONGEST)))  # as DICOM writes several values
     text = shown(str(value if value is not None else "")[: LONGEST + 1])
     return f"{text[:LONGEST]} …" if len(text) > LONGEST else text

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QVBoxLayout, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.forms.dial import PolarDial
-from app.forms.form import SettingsForm
+from app.forms.form import AcquisitionPanel, SettingsForm
 from app.forms.history import UndoValues
 from app.forms.pictures import SinogramStrip
 from engine.data.sinogram.view_selection import select_views
@@ -44,38 +43,15 @@ RULES: dict[str, Rule] = {
 }
 
 
-class CTPanel(QWidget):
-    """Says how the image is measured; `edited` after every change, valid or not."""
-
-    edited = Signal()
-    valid_changed = Signal(bool)
+class CTPanel(AcquisitionPanel):
+    """Says how the image is measured."""
 
     def __init__(self, history: UndoValues | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.form = SettingsForm(CTAcquisition, BASIC, RULES, history=history)
         self.dial = PolarDial()
         self.strip = SinogramStrip()
         self.angles_deg: NDArray[np.float64] | None = None  # of a measured scan
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        for part in (self.dial, self.strip, self.form):
-            column.addWidget(part)
-        column.addStretch(1)
-        self.form.edited.connect(self._on_edited)
-        self.form.valid_changed.connect(self.valid_changed)
-        self._refresh()
-
-    @property
-    def valid(self) -> bool:
-        return self.form.valid
-
-    def value(self) -> dict[str, Any]:
-        """The ``acquisition`` of a Job: only what was asked for."""
-        return self.form.value()
-
-    def set_values(self, values: dict[str, Any]) -> None:
-        self.form.set_values(values, rest_to_default=True)
+        form = SettingsForm(CTAcquisition, BASIC, RULES, history=history)
+        super().__init__(form, self.dial, self.strip, parent=parent)
 
     def set_sinogram(self, sinogram: NDArray | None, kept: Sequence[int] | None = None) -> None:
         """``[views, detectors]``; of measured data all views, of which the panel knows ``kept``."""
@@ -131,10 +107,6 @@ class CTPanel(QWidget):
             asked.get("angular_range"),
             asked.get("start_angle"),
         )
-
-    def _on_edited(self) -> None:
-        self._refresh()
-        self.edited.emit()
 
     def _refresh(self) -> None:
         """Show what is asked for, as soon as the fields that the pictures need are right."""

@@ -254,3 +254,37 @@ class SettingsForm(QWidget):
             self.history.ask_redo()
         else:
             super().keyPressEvent(event)
+
+
+class AcquisitionPanel(QWidget):
+    """A form and pictures of what it asks for; `edited` after every change, valid or not."""
+
+    edited = Signal()
+    valid_changed = Signal(bool)
+
+    def __init__(self, form: SettingsForm, *above: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.form = form
+        in_column(*above, form, None, spacing=8, margins=0, parent=self)
+        form.edited.connect(self._on_edited)
+        form.valid_changed.connect(self.valid_changed)
+        self._refresh()
+
+    @property
+    def valid(self) -> bool:
+        return self.form.valid
+
+    def value(self) -> dict[str, Any]:
+        """The ``acquisition`` of a Job: only what was asked for."""
+        return self.form.value()
+
+    def set_values(self, values: dict[str, Any]) -> None:
+        self.form.set_values(values, rest_to_default=True)
+
+    def _on_edited(self) -> None:
+        self._refresh()
+        self.edited.emit()
+
+    def _refresh(self) -> None:
+        """Show what is asked for, where the fields that the pictures need are right."""
+        raise NotImplementedError

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.forms.ct_panel import IS_SIMULATED, WAS_MEASURED
-from app.forms.form import SettingsForm
+from app.forms.form import AcquisitionPanel, SettingsForm
 from app.forms.history import UndoValues
 from app.forms.pictures import MaskPicture
 from app.forms.rows import SentenceLabel
 from app.theme import tabular
-from app.widgets import in_column
 from engine.spec.acquisition import MRIAcquisition
 from engine.spec.errors import RequestError
 
@@ -26,15 +24,10 @@ BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
 THINNING = ("acceleration", "mask", "acs_lines")
 
 
-class MRIPanel(QWidget):
-    """Says which lines of k-space are kept; `edited` after every change, valid or not."""
-
-    edited = Signal()
-    valid_changed = Signal(bool)
+class MRIPanel(AcquisitionPanel):
+    """Says which lines of k-space are kept."""
 
     def __init__(self, history: UndoValues | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.form = SettingsForm(MRIAcquisition, BASIC, history=history)
         self.picture = MaskPicture()
         self.words = SentenceLabel()
         self.words.setFont(tabular(self.words.font()))
@@ -42,20 +35,8 @@ class MRIPanel(QWidget):
         self.seed = 0
         self.measured: NDArray[np.bool_] | None = None
         self.trajectory: Trajectory | None = None
-        in_column(self.picture, self.words, self.form, None, spacing=8, margins=0, parent=self)
-        self.form.edited.connect(self._on_edited)
-        self.form.valid_changed.connect(self.valid_changed)
-
-    @property
-    def valid(self) -> bool:
-        return self.form.valid
-
-    def value(self) -> dict[str, Any]:
-        """The ``acquisition`` of a Job: only what was asked for."""
-        return self.form.value()
-
-    def set_values(self, values: dict[str, Any]) -> None:
-        self.form.set_values(values, rest_to_default=True)
+        form = SettingsForm(MRIAcquisition, BASIC, history=history)
+        super().__init__(form, self.picture, self.words, parent=parent)
 
     def set_simulated(self, lines: int, seed: int = 0) -> None:
         """The open data are an image with ``lines`` columns, which are the lines of k-space."""
@@ -124,10 +105,6 @@ class MRIPanel(QWidget):
         if not sampled.any():
             raise RequestError("None of the measured lines belongs to this ⟦mask⟧.")
         return sampled, _words(sampled, mask.acs_lines, f"asked for {full.acceleration:g}")
-
-    def _on_edited(self) -> None:
-        self._refresh()
-        self.edited.emit()
 
     def _refresh(self) -> None:
         """Show what is asked for; a mask that cannot be made is not shown as another one."""

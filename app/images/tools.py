@@ -57,6 +57,7 @@ class ButtonRow(QWidget):
             button.setToolButtonStyle(self.named if on else Qt.ToolButtonStyle.ToolButtonIconOnly)
             button.style().unpolish(button)  # the style sheet has a rule for pictures alone
             button.style().polish(button)
+        self.updateGeometry()  # or a layout around it would go on with the old width
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)

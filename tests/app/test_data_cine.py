@@ -8,6 +8,7 @@ from PySide6.QtTest import QTest
 from window_driver import until
 
 from app.data.cine import CineBar
+from app.tasks import Newest
 
 
 @pytest.fixture
@@ -67,3 +68,15 @@ def test_a_series_is_played_in_the_order_of_its_numbers(bench, tmp_path):
     slices.cine.button.click()
     bench.open("demo:ct")
     assert not slices.cine.timer.isActive(), "other data begin at rest"
+
+
+def test_what_was_dropped_does_not_answer_even_when_it_had_just_ended(tasks, qtbot):
+    """A task whose work is done, but whose answer has not arrived, cannot be cancelled."""
+    newest, answers = Newest(tasks), []
+    tasks.start("first", int, lambda answer: newest.drop())
+    newest.ask("old", lambda: "old", answers.append)
+    tasks._pool.submit(int).result()  # both have ended; their answers come one after the other
+    qtbot.waitUntil(lambda: not tasks.busy)
+    newest.ask("new", lambda: "new", answers.append)
+    qtbot.waitUntil(lambda: "new" in answers)
+    assert answers == ["new"]

@@ -23,6 +23,7 @@ def test_every_element_is_a_row_and_sequences_are_indented():
         f"({t.group:04X},{t.element:04X})" for t in sorted(data.keys())
     ]
     assert value_of(rows, "Slice Thickness") == "2.5"
+    assert value_of(rows, "Image Type") == "ORIGINAL\\PRIMARY\\AXIAL"
     assert value_of(rows, "Referenced Image Sequence") == "1 item"
     inner = next(row for row in rows if row.name == "Referenced SOP Instance UID")
     assert (inner.depth, inner.value) == (1, "1.2.9")

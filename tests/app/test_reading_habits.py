@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QApplication
 from window_driver import until
 
 from app.runs.store import RunStore
@@ -54,3 +55,14 @@ def test_a_report_has_the_colours_and_dashes_of_the_window(opened):
     of_window = [(one.colour, " ".join(f"{part:g}" for part in one.dash)) for one in entries]
     assert styles_of(jobs) == of_window
     assert len(set(of_window)) == len(jobs)
+
+
+def test_names_of_tools_are_whole_or_not_there(opened):
+    bar, before = opened.center.bar, opened.size()
+    for width in (1280, 1500, 1700, 2000, 2600):
+        opened.resize(width, 900)
+        QApplication.processEvents()
+        for button in (*bar.tools.values(), *bar.modes.values()):
+            assert button.width() >= button.sizeHint().width(), (width, button.text())
+    assert bar.tool_buttons.labelled, "there is room for all names"
+    opened.resize(before)

@@ -26,8 +26,14 @@ from engine.data.kspace.maps import (
     sense_image,
     weighted_image,
 )
-from engine.data.kspace.measured import FULL, MeasuredKspace, root_sum_of_squares
-from engine.data.kspace.noise import SCANNED, SliceNoise, noise_of
+from engine.data.kspace.measured import (
+    FULL,
+    SCANNED,
+    MeasuredKspace,
+    SliceNoise,
+    noise_of,
+    root_sum_of_squares,
+)
 from engine.physics.fourier import centred_fft2, centred_ifft2, to_channels
 from engine.physics.masks import SamplingMask, build_mask, given
 from engine.physics.mri import MultiCoilMRI, SingleCoilMRI

@@ -13,8 +13,15 @@ from scipy.spatial import cKDTree
 from torch import Tensor
 
 from engine.data.kspace.grid import mix_coils
-from engine.data.kspace.measured import FULL, MeasuredKspace, root_sum_of_squares
-from engine.data.kspace.noise import NOT_KNOWN, PURE, SCANNED, SliceNoise
+from engine.data.kspace.measured import (
+    FULL,
+    NOT_KNOWN,
+    PURE,
+    SCANNED,
+    MeasuredKspace,
+    SliceNoise,
+    root_sum_of_squares,
+)
 from engine.data.kspace.trajectory import Trajectory
 from engine.physics.fourier import centred_fft2, to_channels
 from engine.physics.noncartesian import NonCartesianMRI

@@ -210,6 +210,8 @@ def test_nothing_is_left_behind_and_workers_die_with_a_killed_client(tmp_path, m
     assert child.stdout is not None
     left = json.loads(child.stdout.readline())
     (worker,) = json.loads(child.stdout.readline())
+    if sys.platform == "linux":
+        os.kill(worker, signal.SIGSTOP)  # a frozen one, too
     child.send_signal(signal.SIGKILL)
     child.communicate()
     assert set(left.pop("listening")) == {"127.0.0.1"}
