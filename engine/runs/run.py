@@ -19,7 +19,7 @@ from engine.metrics.profiles import Quick, default_profile, evaluate
 from engine.physics.problem import Problem
 from engine.physics.random import SOLVER, make_generator
 from engine.priors.prior import Prior
-from engine.runs.verdicts import verdicts
+from engine.runs.verdicts import SUMMARY, verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
 from engine.spec.control import RunControl
@@ -203,6 +203,9 @@ class Run:
             last = self.record.history[-1] if self.record.history else {}
             told = verdicts(self.problem, self.prior, self.image, as_float(last.get("change")))
             self.record.verdicts = {**told, **self.record.verdicts, **told}
+        elif self.last is not None:  # nobody may take it for a result
+            at = f"{status.capitalize()} at iteration {self.last.k} of {self.last.K}"
+            self.record.verdicts = {SUMMARY: f"{at}: not a finished result."}
         self.record.timings["total"] = self._seconds
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)

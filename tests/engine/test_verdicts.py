@@ -90,7 +90,8 @@ def test_a_resumed_run_says_the_same_as_an_uninterrupted_one(tmp_path):
     for iteration in first:
         if iteration.k == 3:
             control.cancel()
-    assert first.record.verdicts == {}  # a cancelled run has no result to judge
+    assert list(first.record.verdicts) == ["summary"]  # a cancelled run has no result to judge
+    assert "not a finished result" in first.record.verdicts["summary"]
     second = run(prior(-100.0), path)
     second.record = RunRecord.read(path)
     second.resume_from(Checkpoint.read(Checkpoint.path_beside(path)))
