@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QSplitter, QWidget
 from app.forms.ct_panel import CTPanel
 from app.forms.history import UndoValues
 from app.forms.mri_panel import MRIPanel
+from app.forms.plain import ModeSwitch
 from app.forms.slices import SliceChoice
 from app.forms.solver_panel import SolverPanel
 from app.images.inspector import Inspector
@@ -42,13 +43,15 @@ class LeftColumn(QWidget):
         acquisition = QWidget()
         in_column(self.slices, self.ct, self.mri, spacing=8, margins=0, parent=acquisition)
         self.set_modality("CT")
+        self.mode = ModeSwitch()
+        self.mode.expert_changed.connect(self.set_expert)
         self.sections = {
             "data": Section("Data", browser),
             "acquisition": Section("Acquisition", acquisition),
             "solver": Section("Solver", self.solver),
         }
         body = QWidget()
-        in_column(*self.sections.values(), None, spacing=8, margins=8, parent=body)
+        in_column(self.mode, *self.sections.values(), None, spacing=8, margins=8, parent=body)
         outer = in_column(spacing=0, margins=0, parent=self)
         self.area = scrolled(body, "Data, acquisition and solver")
         outer.addWidget(self.area, 1)
@@ -61,6 +64,16 @@ class LeftColumn(QWidget):
 
     def acquisition(self) -> CTPanel | MRIPanel:
         return self.mri if self.modality == "MR" else self.ct
+
+    @Slot(bool)
+    def set_expert(self, on: bool) -> None:
+        """All settings, or the few that a clinician decides on; their values stay as they are."""
+        self.mode.set_expert(on)
+        for panel in (self.ct, self.mri, self.solver):
+            panel.set_expert(on)
+        self.slices.set_offered(on)
+        self.sections["acquisition"].set_title("Acquisition" if on else "How much is measured")
+        self.sections["solver"].set_title("Solver" if on else "How the image is made")
 
     def set_modality(self, modality: str) -> None:
         self.modality = modality

@@ -20,7 +20,7 @@ from app.data.recent import RecentFiles
 from app.forms.choices import Choices, load_choices
 from app.forms.history import UndoValues
 from app.forms.labels import on_screen
-from app.pace_book import PaceBook
+from app.pace_book import PaceBook, about
 from app.runs.events import RunFailed, RunFinished, RunStarted
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
@@ -68,6 +68,10 @@ class AppContext(QObject):
         self.browser.menu.start_folder = partial(self.folder_for, "open")
         self.browser.menu.keep_folder = partial(self.keep_folder, "open")
         self.left = LeftColumn(self.browser, self.history)
+        self.left.set_expert(bool(settings.get("expert")))
+        self.left.mode.expert_changed.connect(partial(settings.set, "expert"))
+        self.left.solver.plain.time_of = self.time_of
+        self.changed.connect(self.left.solver.plain.refresh)
         self.center = Center(self.store, self.runs, self.messages)
         self.grid = self.center.grid
         self.right = RightColumn(self.store, self.undo.stack, self.grid.inspector)
@@ -167,6 +171,16 @@ class AppContext(QObject):
         self.settings.put("folders", purpose, path)
 
     # -- who computes -----------------------------------------------------------------------
+
+    def time_of(self, job: dict[str, Any], times: float = 1, unknown: str = "") -> str:
+        """How long ``times`` slices of the open data take with a job, in words."""
+        data = self.setup.data
+        if data is None:
+            return ""
+        whole = self.left.solver.model.complete(job)
+        scan = {"acquisition": self.left.acquisition().value(), **whole}
+        one = self.paces.seconds(scan, data.modality, data.image_size)
+        return unknown if one is None else about(times * one)
 
     @property
     def busy(self) -> bool:

@@ -156,6 +156,9 @@ class Menus:
         ):
             self._add(menu, name, text, act=act)
         menu.addSeparator()
+        expert = self._check(menu, "expert", "All settings (&expert)", context.left.set_expert)
+        expert.setChecked(bool(context.settings.get("expert")))
+        context.left.mode.expert_changed.connect(expert.setChecked)
         masked = self._check(menu, "mask", "&Hide the patient's name", self._mask_patient)
         masked.setChecked(bool(context.settings.get("patient_masked")))
         self._mask_patient(masked.isChecked())
@@ -268,6 +271,7 @@ class Menus:
         self._add(menu, "trust", "&Where is it guessing?…", "Ctrl+G")
         self._add(menu, "mpr", "&Axial, coronal, sagittal…", "Ctrl+M")
         self._add(menu, "volume", "Whole &volume…", "Ctrl+Shift+V")
+        self._add(menu, "dose", "&Dose explorer…", "Ctrl+Shift+D")
         self._add(menu, "geometry", "How the scan was &measured…")
         self._add(menu, "experiments", "&Experiments…")
         self._add(menu, "folder", "&Folder of inputs…")

@@ -6,13 +6,15 @@ from typing import Any, Final
 
 from app.shell.settings import AppSettings
 
+MOST: Final = 200  # measurements
 UNKNOWN: Final = "time not known yet: nothing like it has run here"
 
 
 class PaceBook:
-    """One measurement per method, prior, device and modality: the newest, from finished work.
+    """The newest measurement per method, prior, device, modality and amount of data.
 
-    Others are scaled from it by denoiser calls and by pixels, which is what the time grows with.
+    Others are scaled from it by denoiser calls and by pixels, which is what the time grows with;
+    the amount of data (views, R) counts by the nearest that was measured.
     """
 
     def __init__(self, settings: AppSettings) -> None:
@@ -24,20 +26,23 @@ class PaceBook:
         """``seconds`` are those of one slice."""
         if seconds > 0:
             per = seconds / (size[0] * size[1] * _calls(job))
-            self.settings.put("paces", _key(job, modality), f"{per:.4e}")
+            kept = self.settings.get("paces")
+            kept.pop(_key(job, modality), None)  # the newest comes last
+            kept[_key(job, modality)] = f"{per:.4e}"
+            self.settings.set("paces", dict(list(kept.items())[-MOST:]))
 
     def seconds(self, job: dict[str, Any], modality: str, size: tuple[int, int]) -> float | None:
         """Of one slice; None when nothing like it was measured on this machine."""
-        try:
-            per = float(self.settings.get("paces").get(_key(job, modality), "nan"))
-        except ValueError:
-            return None
-        return None if not per > 0 else per * size[0] * size[1] * _calls(job)
-
-    def words(self, job: dict[str, Any], modality: str, size: tuple[int, int], times: float) -> str:
-        """'about 4 min' for ``times`` slices (or seeds, or doses) of the job."""
-        one = self.seconds(job, modality, size)
-        return about(one * times) if one is not None else UNKNOWN
+        method, _, amount = _key(job, modality).rpartition(" ")
+        near: list[tuple[float, float]] = []
+        for key, text in self.settings.get("paces").items():
+            known, _, other = key.rpartition(" ")
+            try:
+                if known == method:
+                    near.append((abs(float(other) - float(amount)), float(text)))
+            except ValueError:
+                continue
+        return min(near)[1] * size[0] * size[1] * _calls(job) if near else None
 
 
 def about(seconds: float) -> str:
@@ -52,7 +57,9 @@ def about(seconds: float) -> str:
 
 def _key(job: dict[str, Any], modality: str) -> str:
     parts = (job.get(name) for name in ("solver", "prior", "device"))
-    return " ".join([*(str(part) for part in parts), modality])
+    scan = job.get("acquisition") or {}
+    amount = float(scan.get("views") or scan.get("acceleration") or 0)
+    return " ".join([*(str(part) for part in parts), modality, f"{amount:g}"])
 
 
 def _calls(job: dict[str, Any]) -> float:

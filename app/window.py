@@ -31,6 +31,7 @@ from app.shell.log_window import LogWindow
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.theme import Theme
+from app.tools.dose.controller import Doses
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
 from app.tools.library.controller import Library
@@ -41,6 +42,7 @@ from app.widgets import scrolled
 from app.workspace.controller import Workspaces
 
 RESEARCH = "Research use - not for diagnosis"
+OPEN_DATA = "Here are the open data, their series and slices; Open… takes others."
 TOUR = (  # part of the window, title, what to do there
     ("browser", "Data", "Open a DICOM folder, a sinogram or k-space, or drop it here."),
     ("acquisition", "Acquisition", "Say how much is measured: fewer views leave more open."),
@@ -88,8 +90,15 @@ class MainWindow(QMainWindow):
         context = self.context
         self.trust, self.experiments = Trust(context), Experiments(context)
         self.folders, self.volumes = Folders(context), Volumes(context)
-        self.stacks = Stacks(context)
-        self.pages = (self.trust, self.experiments, self.folders, self.volumes, self.stacks)
+        self.stacks, self.doses = Stacks(context), Doses(context)
+        self.pages = (
+            self.trust,
+            self.experiments,
+            self.folders,
+            self.volumes,
+            self.stacks,
+            self.doses,
+        )
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
@@ -160,6 +169,7 @@ class MainWindow(QMainWindow):
             "geometry": lambda: self.geometry_asker.check_now(self.setup.data),
             "experiments": self.experiments.show,
             "folder": self.folders.show,
+            "dose": self.doses.show,
             "help": partial(self.show_help, "workstation"),
             "shortcuts": partial(self.show_help, "shortcuts"),
             "reading": partial(self.show_help, "reading-the-plots"),
@@ -337,7 +347,10 @@ class MainWindow(QMainWindow):
             "images": self.grid,
             "plots": self.center.plots,
         }
-        self.tour = WelcomeTour(self, [(parts[name], title, words) for name, title, words in TOUR])
+        said = {name: words for name, _, words in TOUR}
+        if self.setup.data is not None:
+            said["browser"] = OPEN_DATA
+        self.tour = WelcomeTour(self, [(parts[name], title, said[name]) for name, title, _ in TOUR])
         self.tour.finished.connect(lambda: self.settings.set("tour_seen", True))
         self.tour.start()
 

@@ -23,6 +23,7 @@ MEASURED = (
     *("views", "angular_range", "start_angle", "fbp_filter", "backend"),
     *("photons", "electronic_noise", "gaussian_noise", "noise", "weighted", "aperture"),
 )
+PLAIN = ("views", "angular_range", "photons")
 ANGLES = ("views", "angular_range", "start_angle")
 FAN_ONLY = "Only a fan has a source: choose fan rays first."
 PHOTONS_ONLY = "Only with photon noise: give photons per ray first."
@@ -52,6 +53,10 @@ class CTPanel(AcquisitionPanel):
         self.angles_deg: NDArray[np.float64] | None = None  # of a measured scan
         form = SettingsForm(CTAcquisition, BASIC, RULES, history=history)
         super().__init__(form, self.dial, self.strip, parent=parent)
+
+    def set_expert(self, on: bool) -> None:
+        self.form.show_only(None if on else PLAIN)
+        self.strip.setVisible(on)
 
     def set_sinogram(self, sinogram: NDArray | None, kept: Sequence[int] | None = None) -> None:
         """``[views, detectors]``; of measured data all views, of which the panel knows ``kept``."""

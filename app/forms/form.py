@@ -60,6 +60,7 @@ class SettingsForm(QWidget):
         self.history.add({f.name: f.default for f in fields.values()})
         self.rows = {name: FieldRow(cls, name, field.metadata) for name, field in fields.items()}
         self._recent: list[str] = []
+        self._few: frozenset[str] | None = None
         self._faults: dict[str, str] = {}
         self._valid = True
         self._build([n for n in basic if n in self.rows], [n for n in then if n in self.rows])
@@ -139,6 +140,14 @@ class SettingsForm(QWidget):
         self.history.rebase({n: own[n] for n in back} | dict.fromkeys(blank) | dict(defaults or {}))
         self._show(set(self.rows))
 
+    def show_only(self, names: Iterable[str] | None) -> None:
+        """These rows alone; None shows all as usual. What the others hold stays and counts."""
+        self._few = None if names is None else frozenset(names)
+        for name, row in self.rows.items():
+            row.setVisible(self._few is None or name in self._few)
+        self.more.setVisible(self._few is None and bool(self._folded))
+        self._on_more(self.more.isChecked())
+
     def refresh(self) -> None:
         """Check again: something the check depends on has changed."""
         self._show(set())
@@ -192,7 +201,7 @@ class SettingsForm(QWidget):
         self.edited.emit()
 
     def _on_more(self, on: bool) -> None:
-        self.fold.setVisible(on)
+        self.fold.setVisible(on and self._few is None)
         self.more.setArrowType(Qt.ArrowType.DownArrow if on else Qt.ArrowType.RightArrow)
 
     def _own_placeholder(self, name: str) -> str:

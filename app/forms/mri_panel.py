@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from engine.data.kspace.trajectory import Trajectory
 
 BASIC = ("acceleration", "mask", "acs_lines", "kspace_noise")
+PLAIN = ("acceleration",)
 THINNING = ("acceleration", "mask", "acs_lines")
 
 
@@ -37,6 +38,9 @@ class MRIPanel(AcquisitionPanel):
         self.trajectory: Trajectory | None = None
         form = SettingsForm(MRIAcquisition, BASIC, history=history)
         super().__init__(form, self.picture, self.words, parent=parent)
+
+    def set_expert(self, on: bool) -> None:
+        self.form.show_only(None if on else PLAIN)
 
     def set_simulated(self, lines: int, seed: int = 0) -> None:
         """The open data are an image with ``lines`` columns, which are the lines of k-space."""

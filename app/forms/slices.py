@@ -23,7 +23,7 @@ class SliceChoice(QWidget):
         self, offered: Sequence[str] = (THIS, RANGE, ALL), parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
-        self.count, self.slice = 1, 0
+        self.count, self.slice, self.offered = 1, 0, True
         self.box = CalmCombo()
         self.box.setAccessibleName("Slices to reconstruct")
         self.box.setToolTip(
@@ -55,16 +55,28 @@ class SliceChoice(QWidget):
         self.first.setValue(1)
         self.last.setValue(count)
         self.box.setCurrentIndex(0)
-        self.setVisible(count > 1)
+        self.setVisible(count > 1 and self.offered)
         self.ends.setVisible(False)
+
+    def set_offered(self, on: bool) -> None:
+        """Where it is not, the next run is on the slice that is shown."""
+        self.offered = on
+        self.setVisible(on and self.count > 1)
 
     @Slot(int)
     def set_slice(self, number: int) -> None:
         self.slice = number
 
+    def amount(self) -> int:
+        """How many slices are chosen."""
+        chosen = self.box.currentData() if self.offered else THIS
+        if chosen == RANGE:
+            return abs(self.last.value() - self.first.value()) + 1
+        return self.count if chosen == ALL else 1
+
     def value(self) -> str:
         """As `Job.slices` takes it."""
-        chosen = self.box.currentData()
+        chosen = self.box.currentData() if self.offered else THIS
         if chosen == ALL:
             return f"0:{self.count}"
         if chosen == RANGE:

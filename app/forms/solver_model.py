@@ -107,6 +107,14 @@ class SolverModel(QObject):
             "device": self.history["device"],
         }
 
+    def complete(self, job: dict[str, Any]) -> dict[str, Any]:
+        """``job`` with every setting of its method, also those at their default."""
+        method = self.method(job["solver"])
+        if method is None:
+            return job
+        own = {f.name: f.default for f in dataclasses.fields(method.settings_class)}
+        return {**job, "settings": own | job["settings"]}
+
     def values_for_both(self) -> list[dict[str, Any]]:
         return [self.value(name) for name in BOTH]
 

@@ -21,6 +21,7 @@ from app.forms.fields import CalmCombo
 from app.forms.form import SettingsForm
 from app.forms.history import UndoValues
 from app.forms.labels import rules_of
+from app.forms.plain import PlainChoice
 from app.forms.preset_bar import PresetBar
 from app.forms.prior_picker import PriorPicker
 from app.forms.rows import SentenceLabel
@@ -56,6 +57,7 @@ class SolverPanel(QWidget):
         self.device_box.addItem("auto", "auto")
         self.prior_picker = PriorPicker()
         self.prior_picker.show_name("auto")
+        self.plain = PlainChoice(self.model)
         self.run_form = SettingsForm(RunSettings, ("seed",), history=self.history)
         self.presets = PresetBar(store or PresetStore(), self.model.current_preset)
         self.run = QPushButton("Run")
@@ -98,6 +100,7 @@ class SolverPanel(QWidget):
             self.method_box.setItemData(last, method.help, Qt.ItemDataRole.ToolTipRole)
         self.prior_picker.set_names(choices.priors[modality], modality)
         self._show_method()
+        self.plain.refresh()
 
     def set_scan(self, views: int, pixel_mm: float | None) -> None:
         """The paper's rho rule depends on both."""
@@ -142,7 +145,8 @@ class SolverPanel(QWidget):
     # -- inside -------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        column = in_column(spacing=8, margins=0, parent=self)
+        self.expert = QWidget()  # what a clinician does not see
+        inner = in_column(spacing=8, margins=0, parent=self.expert)
         top, bottom = QGridLayout(), QGridLayout()
         _add_line(top, 0, "Method", self.method_box)
         _add_line(bottom, 0, "Prior", self.prior_picker)
@@ -158,13 +162,19 @@ class SolverPanel(QWidget):
         footer.addLayout(buttons)
         footer.addWidget(self.why)
         footer.addWidget(self.anyway)
-        column.addWidget(self.presets)
-        column.addLayout(top)
-        column.addLayout(self.place)
-        column.addLayout(bottom)
-        column.addWidget(self.run_form)
-        column.addWidget(self.footer)
-        column.addStretch(1)
+        inner.addWidget(self.presets)
+        inner.addLayout(top)
+        inner.addLayout(self.place)
+        inner.addLayout(bottom)
+        inner.addWidget(self.run_form)
+        in_column(self.plain, self.expert, self.footer, None, spacing=8, margins=0, parent=self)
+        self.set_expert(True)
+
+    def set_expert(self, on: bool) -> None:
+        """All fields, or the same in plain words."""
+        self.expert.setVisible(on)
+        self.both.setVisible(on)
+        self.plain.setVisible(not on)
 
     def _connect(self) -> None:
         self.history.changed.connect(self._on_changed)

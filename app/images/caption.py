@@ -66,7 +66,7 @@ class Caption(QWidget):
         font.setPixelSize(SMALLEST_TEXT_PX + 1)
         self.setFont(font)
         self.name = ""
-        self.numbers = ""
+        self.numbers = self.whole = ""
         self.verdicts: dict[str, str] = {}
         self.why: Callable[[], object] | None = None  # a click on the line below asks for it
 
@@ -75,7 +75,7 @@ class Caption(QWidget):
     ) -> None:
         if (name, numbers, verdicts) != (self.name, self.numbers, self.verdicts):
             self.name, self.numbers, self.verdicts = name, numbers, dict(verdicts)
-            whole = f"{name}: {numbers}" if numbers else name
+            self.whole = whole = f"{name}: {numbers}" if numbers else name
             whole = "\n".join([whole, *verdicts.values()])
             hand = Qt.CursorShape.PointingHandCursor
             self.setCursor(hand if verdicts and self.why else Qt.CursorShape.ArrowCursor)

@@ -66,6 +66,9 @@ class PaneGrid(QWidget):
             shortcut.setAutoRepeat(False)
             shortcut.activated.connect(partial(self._press, Qt.Key(ord(digit))))
 
+    def set_empty_words(self, words: str) -> None:
+        self._empty.setText(words)
+
     # -- panes ------------------------------------------------------------------------------
 
     def keys(self) -> list[str]:

@@ -35,6 +35,8 @@ KEY_HELP: Final[tuple[Help, ...]] = (
     Help("H / V", "Mirror left-right, top-bottom"),
     Help("Up / Down", "Previous, next slice in the order of InstanceNumber"),
     Help("Home / End", "First, last slice"),
+    Help("M", "Measure with the chosen tool, in the middle or at the crosshair"),
+    Help("Shift+arrows / Ctrl+arrows", "Move, stretch the selected measurement"),
     Help("F / Shift+F", "Flicker A and B: by hand, twice a second"),
     Help("D", "Difference of A and B"),
     Help("S", "Swipe between A and B"),

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from app.images import colours, text
 from app.images.caption import Annotations, Caption, TitleLine
 from app.images.display import LinkedView
+from app.images.key_drawing import KeyDrawing
 from app.images.keys import KeyActions
 from app.images.menu import PaneMenu
 from app.images.offers import Offer, Offers
@@ -82,6 +83,7 @@ class ImagePane(QWidget):
         layout.addWidget(self.caption)
 
         self.keys = KeyActions(self.link, self.window_model, self)
+        self.drawing = KeyDrawing(self.link, self.view)
         self.view.pressed.connect(self._take_focus)
         self.view.double_clicked.connect(self._on_double_click)
         self.view.resized.connect(self._on_resized)
@@ -349,7 +351,8 @@ class ImagePane(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if not self.keys.press(event.key(), event.modifiers()):
+        pressed = event.key(), event.modifiers()
+        if not (self.drawing.press(*pressed) or self.keys.press(*pressed)):
             super().keyPressEvent(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:

@@ -49,6 +49,7 @@ class RunsTable(QWidget):
         self.table = QTableView(self)
         self.table.setModel(self.model)
         self._digits = 1  # of the runs' numbers
+        self._chosen: list[str] = []
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -155,8 +156,9 @@ class RunsTable(QWidget):
     def _on_selection(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         self._refresh()
         chosen = [entry.run_id for entry in self.selected()]
+        before, self._chosen = self._chosen, chosen
         self.selection_changed.emit(chosen)
-        if len(chosen) == 1:
+        if len(chosen) == 1 and chosen != before:  # a row that comes in above tells, too
             self.shown.emit(chosen[0])
 
     def _make_room(self) -> None:

@@ -37,6 +37,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "device": "auto",
     "volume_window": {},  # modality -> centre and width
     "mark_corner": CORNERS[0],  # of saved pictures
+    "expert": True,  # all settings on the left, or a few in plain words
     "paces": {},  # seconds per pixel and call, by method: see app.pace_book
 }
 CHOICES: Final[Mapping[str, tuple[str, ...]]] = {

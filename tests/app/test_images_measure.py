@@ -260,3 +260,46 @@ def test_the_angle_of_opposite_legs_is_straight():
     assert angle((-1, 0), (0, 0), (2, 0)) == 180
     assert angle((1, 0), (0, 0), (2, 0)) == 0
     assert angle((1, 0), (0, 0), (0, -3)) == pytest.approx(90)
+
+
+# -- by keyboard ----------------------------------------------------------------------------
+
+SHIFT, CTRL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+
+
+@pytest.mark.parametrize("tool", [tool for tool in Tool if tool.value in {k.value for k in Kind}])
+def test_every_measurement_can_be_made_and_moved_by_keyboard(uneven, tool):
+    pane, drawn = uneven.pane("fbp"), uneven.link.measurements
+    pane.setFocus()
+    QTest.keyClick(pane, Qt.Key.Key_M)
+    assert not drawn.all, "the window tool measures nothing"
+    uneven.link.set_tool(tool)
+    QTest.keyClick(pane, Qt.Key.Key_M)
+    (one,) = drawn.all
+    assert one.kind.value == tool.value
+    assert one.whole
+    QTest.keyClick(pane, Qt.Key.Key_Right, SHIFT)
+    QTest.keyClick(pane, Qt.Key.Key_Down, SHIFT)
+    moved = drawn.all[0]
+    steps = np.array(moved.points) - np.array(one.points)
+    np.testing.assert_allclose(steps, np.broadcast_to([0.5, 1.5], steps.shape))
+    QTest.keyClick(pane, Qt.Key.Key_Right, CTRL)
+    stretched = drawn.all[0]
+    assert stretched.points != moved.points
+    if one.length_mm is not None:
+        assert stretched.length_mm == pytest.approx(one.length_mm + 0.5)
+    assert uneven.link.state.slice == 0, "arrows with Shift are no slices"
+    drawn.stack.undo()
+    assert drawn.all == (moved,)
+
+
+def test_arrow_keys_follow_the_turned_picture(uneven):
+    pane, link = uneven.pane("fbp"), uneven.link
+    link.set_tool(Tool.RULER)
+    link.rotate(True)
+    QTest.keyClick(pane, Qt.Key.Key_M)
+    before = pane.view.mm_to_screen().map(QPointF(*newest(uneven).start))
+    QTest.keyClick(pane, Qt.Key.Key_Down, SHIFT)
+    after = pane.view.mm_to_screen().map(QPointF(*newest(uneven).start))
+    assert after.x() == pytest.approx(before.x())
+    assert after.y() > before.y()

@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QApplication
 from window_driver import until
 
 from app.runs.store import RunStore
+from app.window import OPEN_DATA
 from engine.export.report import styles_of
 
 
@@ -66,3 +67,9 @@ def test_names_of_tools_are_whole_or_not_there(opened):
             assert button.width() >= button.sizeHint().width(), (width, button.text())
     assert bar.tool_buttons.labelled, "there is room for all names"
     opened.resize(before)
+
+
+def test_the_tour_does_not_ask_to_open_what_is_open(opened):
+    opened.start_tour()
+    assert opened.tour.steps[0][2] == OPEN_DATA
+    opened.tour.end()

@@ -295,6 +295,7 @@ def test_closing_the_window_mid_way_leaves_no_thread(benches, tmp_path):
     steps = []
     view.presenter.stepped.connect(steps.append)
     view.choose(SPREAD)
+    assert view.status.text().startswith("64 seeds: about"), "the time is said beforehand"
     click(view.compute)
     until(lambda: steps, what="the first step")
     presenter = view.presenter

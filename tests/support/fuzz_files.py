@@ -11,10 +11,11 @@ import torch
 from edm_writer import edm_snapshot, write_edm_pickle
 from import_cases import tiny_network
 from recorded_runs import record_run
+from tiny_prior import tiny_header
 
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
-from engine.priors.safetensors_file import PriorHeader, save_prior
+from engine.priors.safetensors_file import save_prior
 
 RUN = "20250101-120000-abcdef"
 SIDE = 16
@@ -86,22 +87,7 @@ def torch_archive(folder: Path) -> bytes:
 def prior(folder: Path) -> bytes:
     """A file of our own format."""
     kwargs = {"channels": 1, "widths": [32], "blocks": [1], "attention": [], "unshuffle": 2}
-    header = PriorHeader(
-        name="tiny",
-        architecture="compact-unet",
-        architecture_kwargs={**kwargs, "embedding": 16},
-        preconditioning="edm",
-        sigma_data=0.5,
-        sigma_min=0.01,
-        sigma_max=10.0,
-        channels=1,
-        intensity={"kind": "hu", "scale": 1000.0, "offset": 0.0},
-        native_size=16,
-        training_data="none",
-        licence="Apache-2.0",
-        source_sha256="0" * 64,
-        description="A test.",
-    )
+    header = tiny_header({**kwargs, "embedding": 16}, native_size=16)
     network = build_network(header.architecture, header.architecture_kwargs)
     save_prior(folder / "seed.safetensors", header, precondition("edm", network, 0.5).state_dict())
     return (folder / "seed.safetensors").read_bytes()

@@ -1,10 +1,11 @@
 """A tiny network that corrects FBP images, in a file, with weights that nobody trained."""
 
 import torch
+from tiny_prior import tiny_header
 
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
-from engine.priors.safetensors_file import PriorHeader, save_prior
+from engine.priors.safetensors_file import save_prior
 from engine.priors.trained_scan import TrainedScan
 
 KWARGS = {
@@ -24,20 +25,14 @@ def write_network(path, **scan):
     torch.manual_seed(0)
     network = precondition("direct", build_network("compact-unet", KWARGS), 0.5, kwargs)
     torch.nn.init.normal_(network.model.head.weight, std=0.02)
-    header = PriorHeader(
+    header = tiny_header(
+        KWARGS,
         name=path.stem,
-        architecture="compact-unet",
-        architecture_kwargs=KWARGS,
         preconditioning="direct",
         preconditioning_kwargs=kwargs,
-        sigma_data=0.5,
         sigma_min=0.0,
         sigma_max=1.0,
-        channels=1,
-        intensity={"kind": "hu", "scale": 1000.0, "offset": 0.0},
         native_size=64,
-        training_data="none",
-        licence="Apache-2.0",
         source_sha256="0",
         description=f"Not a denoiser: corrects FBP images ({trained.words()}).",
     )

@@ -10,6 +10,7 @@ from PySide6.QtCore import Slot
 
 from app.background import Ended, Mailbox
 from app.context import AppContext
+from app.pace_book import about
 from app.runs.store import RunEntry
 from app.tools.page import Page
 from app.tools.trust.model import PULL, TITLES, Question, Reading, load_words
@@ -58,7 +59,9 @@ class Trust(Page):
         from app.tools.trust.view import TrustWindow
 
         context = self.context
-        view = TrustWindow(self.presenter, context.grid.link, self.reason, context.window)
+        view = TrustWindow(
+            self.presenter, context.grid.link, self.reason, self.time, context.window
+        )
         view.asked.connect(self.ask)
         view.help_asked.connect(partial(context.help_wanted.emit, "trust"))
         for signal in (
@@ -100,12 +103,22 @@ class Trust(Page):
             return self.presenter.occupied
         if entry is None:
             return NO_RUN
+        if entry.stack is not None:
+            return f"{entry.name} keeps no iterations: run this slice by itself first."
         if entry.images is None:
             return f"{entry.name} has no image. {entry.message}".strip()
         if panes.slice not in entry.slices:
             return f"{entry.label} was not run on slice {panes.slice + 1}."
         known = kind == PULL and self._question(kind, entry).gap is not None
         return "" if known or entry.record_path is not None else NOT_RECORDED
+
+    def time(self, seeds: int) -> str:
+        """How long so many seeds take: each is a run like the current one."""
+        entry = self._entry()
+        if entry is None or not entry.seconds:
+            return ""
+        one = entry.seconds / max(1, len(entry.slices))
+        return f"{seeds} seeds: {about(seeds * one)}, or less when the map settles sooner."
 
     @Slot(str)
     def ask(self, kind: str) -> None:

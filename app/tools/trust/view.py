@@ -37,7 +37,10 @@ SIZE: Final = (1160, 640)
 
 
 class TrustWindow(QWidget):
-    """Shows what is known about a run; ``reason`` says why a question cannot be asked now."""
+    """Shows what is known about a run; ``reason`` says why a question cannot be asked.
+
+    ``time`` says how long so many seeds take.
+    """
 
     asked = Signal(str)  # the question's kind
     help_asked = Signal()
@@ -47,10 +50,11 @@ class TrustWindow(QWidget):
         presenter: JobPresenter,
         link: LinkedView,
         reason: Callable[[str], str],
+        time: Callable[[int], str],
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent, Qt.WindowType.Window)
-        self.presenter, self.reason = presenter, reason
+        self.presenter, self.reason, self.time = presenter, reason, time
         self.setWindowTitle("Where is it guessing?")
         self.pages = {kind: Page(kind, link) for kind in TITLES}
         self.tabs = QTabWidget()
@@ -105,6 +109,7 @@ class TrustWindow(QWidget):
 
     def _connect(self) -> None:
         self.tabs.currentChanged.connect(self._on_tab)
+        self.seeds.valueChanged.connect(self.refresh)
         self.compute.clicked.connect(lambda: self.asked.emit(self.kind))
         self.stop.clicked.connect(self.presenter.cancel)
         self.help.clicked.connect(self.help_asked)
@@ -171,7 +176,7 @@ class TrustWindow(QWidget):
         self.seeds.setEnabled(not busy)
         self.bar.setVisible(busy)
         if not busy:
-            self._say(reason or self._said)
+            self._say(reason or self._said or (self.time(self.seeds.value()) if spread else ""))
 
     @Slot(int)
     def _on_tab(self, index: int) -> None:

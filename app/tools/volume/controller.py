@@ -84,7 +84,9 @@ class Volumes(Page):
         words = [*job_lines(job, label, data.modality, not data.measured)]
         words += [f"prior {job['prior']}", f"seed {job['seed']}"]
         couples = any(field.name == "couple_z" for field in fields)
-        return CurrentSettings(job, data.name, ", ".join(words), data.count, couples)
+        whole = solver.model.complete(job)
+        seconds = self.context.paces.seconds(whole, data.modality, data.image_size)
+        return CurrentSettings(job, data.name, ", ".join(words), data.count, couples, seconds)
 
     def show(self) -> None:
         super().show()

@@ -38,6 +38,7 @@ class CurrentSettings:
     words: str = ""
     count: int = 0
     couples: bool = False  # whether the method can couple slices
+    seconds: float | None = None  # that a slice takes on this machine
     fault: str = ""
 
 

@@ -25,7 +25,9 @@ from PySide6.QtWidgets import (
 from app.forms.fields import CalmCombo
 from app.forms.labels import on_screen
 from app.forms.rows import SentenceLabel
+from app.forms.run_menu import in_words
 from app.forms.slices import ALL, RANGE, SliceChoice
+from app.pace_book import UNKNOWN, about
 from app.tools.volume.model import CurrentSettings, VolumeRequest, usual_folder
 from app.widgets import ask_path, plain_tip
 from engine.spec.errors import RequestError
@@ -64,7 +66,7 @@ class VolumePanel(QWidget):
         super().__init__(parent)
         self._now_of, self._now = now, CurrentSettings()
         self.slices = SliceChoice((ALL, RANGE))
-        self.words = QLabel()
+        self.words, self.time = QLabel(), QLabel()
         self.couple = QCheckBox("Couple neighbouring slices")
         self.weight = QDoubleSpinBox()
         self.coupling = SentenceLabel()
@@ -116,12 +118,14 @@ class VolumePanel(QWidget):
     def _describe(self) -> None:
         self.words.setWordWrap(True)
         self.words.setTextFormat(Qt.TextFormat.PlainText)
+        self.time.setWordWrap(True)
         self.weight.setRange(0.01, 1000.0)
         self.weight.setDecimals(2)
         self.weight.setSingleStep(0.1)
         self.weight.setValue(WEIGHT)
         for widget, name, tip in (
             (self.words, "As set in the window now", "Change it in the main window."),
+            (self.time, "How long it takes", "At the pace that this machine has shown."),
             (self.couple, "Couple neighbouring slices", COUPLING),
             (self.weight, "Weight of the coupling", "The pull of the neighbours. Default: 0.3."),
             (self.folder, "Folder for the slices", FOLDER_TIP),
@@ -143,7 +147,7 @@ class VolumePanel(QWidget):
         column.setSpacing(4)
         column.addWidget(self.slices)
         for title, parts in (
-            ("As set in the window now", (self.words,)),
+            ("As set in the window now", (self.words, self.time)),
             ("Along z", (coupled, self.coupling)),
             ("Computed by", (self.place,)),
             ("Slices are kept in", (kept,)),
@@ -173,6 +177,9 @@ class VolumePanel(QWidget):
     def _on_changed(self) -> None:
         coupled = self.couple.isChecked() and self._now.couples
         self.weight.setEnabled(coupled)
+        count, seconds = self.slices.amount(), self._now.seconds
+        time = UNKNOWN if seconds is None else about(count * seconds)
+        self.time.setText(in_words("On this computer", count, time) if self._now.job else "")
         self.coupling.say(COUPLING if self._now.couples or not self._now.job else CANNOT_COUPLE)
         if not self.folder.text().strip():
             folder = self.value().folder

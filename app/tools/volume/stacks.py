@@ -16,6 +16,7 @@ from app.data.opened import SeriesItem
 from app.data.series_list import ICON_PX
 from app.data.thumbnails import to_bytes
 from app.forms.run_menu import RangeDialog, RunMenu
+from app.pace_book import UNKNOWN
 from app.runs.store import RunEntry
 from app.session.jobs import jobs_for
 from app.tools.page import Page
@@ -97,8 +98,7 @@ class Stacks(Page):
         context, data = self.context, self.context.setup.data
         if data is None or context.left.solver.problem():
             return ""
-        job = context.left.solver.value()
-        return context.paces.words(job, data.modality, data.image_size, count)
+        return context.time_of(context.left.solver.value(), count, UNKNOWN)
 
     @Slot()
     def _run_this(self) -> None:

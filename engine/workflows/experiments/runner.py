@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from engine.data.dataset import Dataset
-from engine.data.kspace.noise import with_noise_of_samples
+from engine.data.kspace.measured import with_noise_of_samples
 from engine.data.sinogram.line_noise import with_noise_of_rays
 from engine.export.outputs import default_window, physical_array
 from engine.export.picture import windowed_png

@@ -138,6 +138,7 @@ def test_a_stopped_stack_offers_to_run_here_and_keeps_what_it_has(ct):
     assert ct.pane(newest.run_id).image is not None
     window.grid.link.set_slice(4)
     pane = ct.pane(newest.run_id)
+    until(lambda: pane.image is not None, what="the stack's image")
     np.testing.assert_array_equal(pane.image, entry.stack.image(4)), "the stack stands in"
     assert pane.name == entry.name
     window.grid.link.set_slice(7)

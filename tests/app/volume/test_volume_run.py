@@ -58,6 +58,7 @@ def wait_looked(bench):
 def test_a_series_becomes_a_table_of_slices_and_a_volume_to_look_at(bench, page, tmp_path):
     assert "DC-PnPDP" in page.panel.words.text()
     assert not page.look.isEnabled()
+    assert page.panel.time.text().startswith("On this computer: 8 slices, ")
     steps = []
     page.presenter.stepped.connect(lambda step: steps.append(step.fraction))
     finish(page)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from supervised_files import KWARGS, write_network
+from tiny_prior import tiny_header
 
 from engine.cli import main
 from engine.physics.phantoms import brain_mr, ct_phantom
@@ -26,7 +27,7 @@ from engine.priors.familiarity import (
 )
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
-from engine.priors.safetensors_file import PriorHeader, load_prior_file, save_prior
+from engine.priors.safetensors_file import load_prior_file, save_prior
 from engine.spec.errors import RequestError
 
 KNOWN = Familiarity(((0.0, 0.0, 0.0),) * 4, (1.0,) * 4, (-40.0,) * 2, (0.0,) * 2, 20, 3)
@@ -201,23 +202,7 @@ def test_a_prior_that_was_never_calibrated_says_nothing():
 
 def tiny_prior(path):
     network = precondition("edm", build_network("compact-unet", KWARGS), 0.5)
-    header = PriorHeader(
-        name="tiny",
-        architecture="compact-unet",
-        architecture_kwargs=KWARGS,
-        preconditioning="edm",
-        sigma_data=0.5,
-        sigma_min=0.01,
-        sigma_max=10.0,
-        channels=1,
-        intensity={"kind": "hu", "scale": 1000.0, "offset": 0.0},
-        native_size=32,
-        training_data="none",
-        licence="Apache-2.0",
-        source_sha256="0" * 64,
-        description="A test.",
-    )
-    save_prior(path, header, network.state_dict())
+    save_prior(path, tiny_header(KWARGS), network.state_dict())
     return path
 
 

@@ -8,34 +8,22 @@ import struct
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_prior import tiny_header
 
 from engine.priors.networks import build_network
 from engine.priors.precondition import precondition
-from engine.priors.safetensors_file import PriorHeader, load_prior_file, save_prior
+from engine.priors.safetensors_file import load_prior_file, save_prior
 from engine.spec.errors import RequestError
 
-HEADER = PriorHeader(
-    name="tiny",
-    architecture="compact-unet",
-    architecture_kwargs={
+HEADER = tiny_header(
+    {
         "channels": 1,
         "widths": [32, 64],
         "blocks": [1, 1],
         "attention": [1],
         "unshuffle": 2,
         "embedding": 16,
-    },
-    preconditioning="edm",
-    sigma_data=0.5,
-    sigma_min=0.01,
-    sigma_max=10.0,
-    channels=1,
-    intensity={"kind": "hu", "scale": 1000.0, "offset": 0.0},
-    native_size=32,
-    training_data="none",
-    licence="Apache-2.0",
-    source_sha256="0" * 64,
-    description="A test.",
+    }
 )
 
 
