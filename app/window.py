@@ -190,6 +190,8 @@ class MainWindow(QMainWindow):
             lambda data: self.setWindowTitle(f"{data.screen_name} - Dualscope")
         )
         self.context.help_wanted.connect(self.show_help)
+        for asking in (self.panes.why_wanted, self.right.table.note.why_requested):
+            asking.connect(self.show_why)
         self.panes.current_changed.connect(self._bring_current)
         self.layouts.changed.connect(self.menus.show_layout)
         self.layouts.changed.connect(self._bring_current)
@@ -318,6 +320,12 @@ class MainWindow(QMainWindow):
     def show_help(self, page: str) -> None:
         self.help_window.set_actions(self.menus.listing())
         self.help_window.open(page)
+
+    @Slot(str)
+    def show_why(self, run_id: str) -> None:
+        """Behind a verdict: what was measured and what was guessed."""
+        self.show_run(run_id)
+        self.trust.show()
 
     def show_log(self) -> None:
         self.log_window.show()

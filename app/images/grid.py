@@ -73,7 +73,10 @@ class PaneGrid(QWidget):
             shortcut.activated.connect(partial(self._press, Qt.Key(ord(digit))))
 
     def set_empty_words(self, words: str) -> None:
+        """For a grid that something else than opening data fills."""
         self._empty.words.setText(words)
+        for button in self._empty.buttons.values():
+            button.hide()
 
     # -- panes ------------------------------------------------------------------------------
 
