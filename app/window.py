@@ -198,6 +198,10 @@ class MainWindow(QMainWindow):
         self.layouts.folded_changed.connect(self.menus.show_folded)
         self.center.back_wanted.connect(self.menus.actions["second window"].trigger)
         self.tasks.busy_changed.connect(self.run_bar.set_other)
+        self.grid.link.offered = [
+            ("Axial, coronal, sagittal…\tCtrl+M", "mpr", self.volumes.browser.show_series),
+            ("DICOM tags…\tCtrl+T", "tags", self.show_tags),
+        ]
         # closing: one ends after the other, the runs last
         jobs = [page.presenter for page in self.pages]
         for one, following in pairwise([*jobs, self.volumes.browser.exporter, self.runs]):
