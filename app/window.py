@@ -199,6 +199,10 @@ class MainWindow(QMainWindow):
         self.grid.open_wanted.connect(lambda name: self.menus.actions[name].trigger())
         self.center.back_wanted.connect(self.menus.actions["second window"].trigger)
         self.tasks.busy_changed.connect(self.run_bar.set_other)
+        self.grid.link.offered = [
+            ("Axial, coronal, sagittal…\tCtrl+M", "mpr", self.volumes.browser.show_series),
+            ("DICOM tags…\tCtrl+T", "tags", self.show_tags),
+        ]
         # closing: one ends after the other, the runs last
         jobs = [page.presenter for page in self.pages]
         for one, following in pairwise([*jobs, self.volumes.browser.exporter, self.runs]):
