@@ -196,6 +196,7 @@ class MainWindow(QMainWindow):
         self.layouts.changed.connect(self.menus.show_layout)
         self.layouts.changed.connect(self._bring_current)
         self.layouts.folded_changed.connect(self.menus.show_folded)
+        self.grid.open_wanted.connect(lambda name: self.menus.actions[name].trigger())
         self.center.back_wanted.connect(self.menus.actions["second window"].trigger)
         self.tasks.busy_changed.connect(self.run_bar.set_other)
         self.grid.link.offered = [

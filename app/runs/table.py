@@ -8,7 +8,7 @@ from PySide6.QtCore import QItemSelection, QSignalBlocker, QSize, Qt, Signal, Sl
 from PySide6.QtGui import QKeySequence, QShortcut, QUndoCommand, QUndoStack
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
+    QGridLayout,
     QLabel,
     QPushButton,
     QStackedLayout,
@@ -27,6 +27,9 @@ from app.widgets import plain_look
 WIDEST = ("slice 99, R 4.27", "interrupted", "99.99", "0.999", "999.9", "a remark")
 ROW_PX = 40  # two lines
 EMPTY = "No runs yet.\nSet the solver and press Run.\nEarlier runs are in the library (Ctrl+L)."
+
+WIDEST_NAME_PX = 240
+BESIDE_NAME_PX = SWATCH_PX.width() + 36  # the tick, the line, the edges
 
 
 class RunsTable(QWidget):
@@ -48,7 +51,7 @@ class RunsTable(QWidget):
         self.model = RunsModel(store, self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
-        self._digits = 1  # of the runs' numbers
+        self._names = {WIDEST[RUN]}  # that there is room for
         self._chosen: list[str] = []
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
@@ -66,15 +69,15 @@ class RunsTable(QWidget):
         delete.activated.connect(self.delete_selected)
 
         self.note = ResultNote(store, self)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.compareButton)
-        buttons.addWidget(self.deleteButton)
-        buttons.addStretch()
+        buttons = QGridLayout()  # three in a line would be too wide in large letters
+        buttons.addWidget(self.compareButton, 0, 0)
+        buttons.addWidget(self.deleteButton, 0, 1)
         self.libraryButton = QPushButton("Library", self)
         self.libraryButton.setAccessibleName("Library of all runs")
         self.libraryButton.setToolTip("Every run that was made: open it again, or go on with it.")
         self.libraryButton.clicked.connect(self.library_wanted)
-        buttons.addWidget(self.libraryButton)
+        buttons.addWidget(self.libraryButton, 1, 0)
+        buttons.setColumnStretch(2, 1)
         body = QWidget(self)
         self.pages = QStackedLayout(body)
         self.pages.addWidget(self.empty)
@@ -111,7 +114,7 @@ class RunsTable(QWidget):
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
-        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 28)
+        table.setColumnWidth(RUN, metrics.horizontalAdvance(WIDEST[RUN]) + BESIDE_NAME_PX)
         header.setStretchLastSection(True)
 
     def sizeHint(self) -> QSize:
@@ -162,12 +165,12 @@ class RunsTable(QWidget):
             self.shown.emit(chosen[0])
 
     def _make_room(self) -> None:
-        """One digit more in the runs' numbers is one digit more of width."""
-        digits = max((len(entry.name.split()[0]) - 1 for entry in self.store), default=1)
-        if digits > self._digits:
-            more = self.table.fontMetrics().horizontalAdvance("9") * (digits - self._digits)
-            self.table.setColumnWidth(RUN, self.table.columnWidth(RUN) + more)
-            self._digits = digits
+        """The names are seen whole: the column of notes gives way."""
+        names = {entry.name for entry in self.store}
+        if not names <= self._names:
+            self._names |= names
+            width = max(map(self.table.fontMetrics().horizontalAdvance, self._names))
+            self.table.setColumnWidth(RUN, min(width, WIDEST_NAME_PX) + BESIDE_NAME_PX)
 
     @Slot()
     def _refresh(self) -> None:
