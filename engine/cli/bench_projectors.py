@@ -19,12 +19,13 @@ from engine.physics.problem import Problem
 from engine.physics.system_matrix import estimate_bytes
 from engine.physics.units import IntensityMap
 from engine.solvers.data_step import DataStep, DataStepSettings
-from engine.solvers.presets import BEFORE, apply_preset
+from engine.solvers.presets import apply_preset
 
 SIZE, BATCH = 256, 8
 CASES = {"20 views / 180 deg": (20, 180.0), "90 views / 90 deg": (90, 90.0)}
 LARGE = {"512 x 512, 721 views": (512, 721), "1024 x 1024, 1000 views": (1024, 1000)}
 SIGMA = 0.5  # of the data step that is timed: all of its steps are taken
+FEWER: dict[str, Any] = {"cg_iterations": 50, "preconditioner_floor": 0.002}  # see help/solvers.md
 UNITS = IntensityMap("hu", scale=1000.0, offset=0.0)
 Work = dict[str, Callable[[], object]]
 Rows = list[dict[str, Any]]
@@ -113,16 +114,16 @@ def _large(case: str, side: int, views: int) -> Rows:
 
 
 def _data_step(rounds: int, size: int) -> Rows:
-    """90 views over 90 degrees, with projector and steps of the version before and as they are."""
+    """90 views over 90 degrees, with the projector of the version before and that of today."""
     geometry = CTGeometry.sparse_view(90, 90.0, size=size)
     rows: Rows = []
     for preset in ("paper-lact", None):
+        ways: list[tuple[str, str, dict[str, Any]]]
+        ways = [("before", "native", {}), ("now", "auto", {})]
         work: Work = {}
-        for name, backend in (("before", "native"), ("now", "auto")):
+        for name, backend, other in [*ways, ("low floor", "auto", FEWER)] if preset else ways:
             problem = _problem(geometry, backend)
-            values = apply_preset(preset, problem)
-            if preset and name == "before":
-                values |= BEFORE
+            values = apply_preset(preset, problem) | other
             # all steps are taken, so that the row shows the whole cost
             step = DataStep(problem, replace(DataStepSettings.pick(values), cg_tolerance=0.0))
             v = problem.operator.pseudo_inverse(problem.measurement)
