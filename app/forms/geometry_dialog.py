@@ -39,7 +39,8 @@ SINOGRAM = (
 )
 KSPACE = (
     *("pixel_mm", "size", "slice_spacing_mm", "axes"),
-    *("coil_use", "maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"),
+    *("coil_use", "maps", "virtual_coils", "mr_scale"),
+    *("trajectory", "trajectory_unit", "correct_readouts"),
 )
 WATER_TOLD = "The attenuation of water is given: the energy is not needed for it."
 CENTRE_TOLD = "The detector offset is given: it need not be found."

@@ -121,7 +121,8 @@ class Dataset(ABC):
 
     def take(self, options: InputOptions) -> None:
         """What a person said that holds for any file of this kind."""
-        for name in ("maps", "virtual_coils", "mr_scale", "trajectory", "trajectory_unit"):
+        paths = ("trajectory", "trajectory_unit", "correct_readouts")
+        for name in ("maps", "virtual_coils", "mr_scale", *paths):
             if getattr(options, name) is not None:
                 raise RequestError(f"⟦{name}⟧ is for k-space: this is a {self.kind}.")
 

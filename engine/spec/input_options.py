@@ -196,6 +196,12 @@ class InputOptions(Settings):
         high=128,
         label="Virtual coils",
     )
+    correct_readouts: bool | None = setting(
+        None,
+        "Radial k-space: find the delay of every spoke, and the phase it has too much, from the "
+        "image of all, and take them away.",
+        label="Correct delays of spokes",
+    )
     mr_scale: float | None = setting(
         None,
         "Magnitude of k-space images that a prior sees as 1, in the file's units; by default the "

@@ -188,6 +188,7 @@ class MeasuredKspace(Dataset):
     coil_use : 'sense' (a map per coil) or 'combine' (one virtual coil)
     noise_sigma : SD of the noise per component in the file's units, where noise scans say it
     virtual_coils : the coils are compressed to so many
+    correct_readouts : delays and phases of single spokes are found and taken away
     given_scale : the magnitude a prior sees as 1, when a person says it
     given_maps : gives the maps of a slice, when a person named a file of them
     """
@@ -197,6 +198,7 @@ class MeasuredKspace(Dataset):
     coil_use: str = "sense"
     noise_sigma: float = 0.0
     virtual_coils: int | None = None
+    correct_readouts: bool = False
     given_scale: float | None = None
     given_maps: Callable[[int], Kspace] | None = None
 
@@ -204,6 +206,7 @@ class MeasuredKspace(Dataset):
         """What a person said of coils, maps and scale."""
         self.coil_use = options.coil_use or self.coil_use
         self.virtual_coils, self.given_scale = options.virtual_coils, options.mr_scale
+        self.correct_readouts = bool(options.correct_readouts)
         if options.maps is not None:
             from engine.data.readers.kspace.arrays import open_maps
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from engine.data.kspace.measured import (
     SliceNoise,
     root_sum_of_squares,
 )
+from engine.data.kspace.readout_errors import readout_errors
 from engine.data.kspace.trajectory import Trajectory
 from engine.physics.fourier import centred_fft2, to_channels
 from engine.physics.noncartesian import NonCartesianMRI
@@ -95,8 +96,11 @@ class SpokesDataset(MeasuredKspace):
         parts = self.fewer_coils(parts, wanted)
         if wanted == 1 < self.coils:
             self.warn("One virtual coil: the image is shaded by its sensitivity.")
-        maps, source = self._maps(numbers, parts, chosen)
         shape = (full.size, full.size)
+        maps, source = self._maps(numbers, parts, chosen)
+        if self.correct_readouts:
+            parts = self._corrected(parts, maps)
+            maps, source = self._maps(numbers, parts, chosen)
         samples = torch.from_numpy(np.stack([part.kspace for part in parts]))
         operator = NonCartesianMRI(full.positions[:, chosen], shape, maps)
         y = to_channels(samples[:, :, chosen])
@@ -124,6 +128,20 @@ class SpokesDataset(MeasuredKspace):
                 "spokes": chosen.tolist() if thinned else None,
             },
         )
+
+    def _corrected(self, parts: list[SpokesSlice], maps: Tensor | None) -> list[SpokesSlice]:
+        """Without the delays and phases of single spokes, with the coils as ``maps`` say."""
+        full = parts[0].trajectory
+        if not full.is_radial():
+            raise RequestError("⟦correct_readouts⟧ is for radial spokes: these are none.")
+        corrected = []
+        for i, part in enumerate(parts):
+            own = None if maps is None else maps[i : i + 1]
+            operator = NonCartesianMRI(full.positions, (full.size, full.size), own)
+            found = readout_errors(operator, part.kspace)
+            self.say("spokes corrected", found.words, "estimated")
+            corrected.append(replace(part, kspace=found.corrected(part.kspace)))
+        return corrected
 
     def _refuse(self, acquisition: dict[str, Any], asked: MRIAcquisition) -> None:
         self.check_coils(acquisition, asked)
