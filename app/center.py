@@ -35,6 +35,7 @@ from app.widgets import EmptyState
 PLOT_PX, THIN_PLOT_PX = 184, 112
 MESSAGE_PX = 800  # a longer line is hard to read
 ELSEWHERE = "The images are in a window of their own."
+BACK = "Bring them back"
 
 
 class Center(QWidget):
@@ -64,8 +65,8 @@ class Center(QWidget):
         above.addWidget(self.pager, 0, Qt.AlignmentFlag.AlignTop)
         inside.addLayout(above)
         inside.addWidget(self.grid, 1)
-        self.elsewhere = EmptyState(ELSEWHERE, "Bring them back", self)
-        self.elsewhere.button.clicked.connect(self.back_wanted)
+        self.elsewhere = EmptyState(ELSEWHERE, BACK, parent=self)
+        self.elsewhere.buttons[BACK].clicked.connect(self.back_wanted)
         self.elsewhere.hide()
         place = QWidget()
         self._place = QVBoxLayout(place)

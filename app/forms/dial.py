@@ -110,7 +110,8 @@ class PolarDial(QWidget):
         inner.moveCenter(centre)
         views = len(self.angles_deg)
         caption = f"{views} view{'s' if views != 1 else ''}\n{self.span:g}°"
-        painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, caption)
+        flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip
+        painter.drawText(inner, flags, caption)
 
     def _paint_arcs(self, painter: QPainter, ink: QColor, centre: QPointF, radius: float) -> None:
         few = len(self.angles_deg) <= MOST_TICKS

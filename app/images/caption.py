@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.images import text
@@ -68,6 +68,7 @@ class Caption(QWidget):
         self.name = ""
         self.numbers = self.whole = ""
         self.verdicts: dict[str, str] = {}
+        self.why: Callable[[], object] | None = None  # a click on the line below asks for it
 
     def set_text(
         self, name: str, numbers: str, verdicts: Mapping[str, str] = MappingProxyType({})
@@ -76,6 +77,8 @@ class Caption(QWidget):
             self.name, self.numbers, self.verdicts = name, numbers, dict(verdicts)
             self.whole = whole = f"{name}: {numbers}" if numbers else name
             whole = "\n".join([whole, *verdicts.values()])
+            hand = Qt.CursorShape.PointingHandCursor
+            self.setCursor(hand if verdicts and self.why else Qt.CursorShape.ArrowCursor)
             self.setAccessibleName(f"Caption {whole}")
             self.setToolTip(plain_tip(whole))
             self.update()
@@ -91,6 +94,14 @@ class Caption(QWidget):
         if fitting or not lines:
             return fitting[0] if fitting else ""
         return metrics.elidedText(lines[-1], Qt.TextElideMode.ElideRight, max(room, 0))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """On the line below: why it says so."""
+        if self.why is not None and self.verdicts and event.position().y() > self.height() / 2:
+            self.why()
+            event.accept()
+        else:
+            super().mouseReleaseEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -33,10 +33,7 @@ RESULT_S = 10.0
 SCHEDULER_S = 30.0
 GREETING_S = 120.0  # to load the libraries and the prior
 MOST_NAME = 100
-LOST = (
-    "The connection to the scheduler is lost: is it running, and is the network up? "
-    "Slices that were stored stay."
-)
+LOST = "The connection to the scheduler is lost: is it running, and is the network up?"
 PATIENCE_S = {"first": 60.0, "again": 60.0}  # without any worker
 SAME = ("dualscope", "torch", "numpy", "platform")  # or the bits may differ
 MEMORY_STEP = 10_000_000  # smaller changes are not told
