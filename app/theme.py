@@ -11,7 +11,7 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QFont, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from engine.spec.run_colours import BLUE as BLUE
 from engine.spec.run_colours import GREEN, NAIVE, NAIVE_STYLE
@@ -167,15 +167,9 @@ class Theme(QObject):
             self._app.setPalette(make_palette(dark))
             # under a style sheet only windows take a new palette; this hands it to their
             # children, but takes away the fonts that were given to them
-            fonts = [(widget, widget.font()) for widget in self._app.allWidgets()]
+            given = Qt.WidgetAttribute.WA_SetFont
+            fonts = [(w, w.font()) for w in self._app.allWidgets() if w.testAttribute(given)]
             self._app.setStyleSheet(self._app.styleSheet())
-            for widget, font in sorted(fonts, key=lambda pair: _depth(pair[0])):
-                if widget.font() != font:
-                    widget.setFont(font)
+            for widget, font in fonts:
+                widget.setFont(font)
             self.changed.emit(dark)
-
-
-def _depth(widget: QWidget) -> int:
-    """How many widgets it is in: who is nearer to the window hands fonts on."""
-    parent = widget.parentWidget()
-    return 0 if parent is None else 1 + _depth(parent)

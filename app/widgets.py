@@ -6,8 +6,9 @@ import html
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from PySide6.QtCore import Qt, Signal, Slot
+from PySide6.QtCore import QPoint, Qt, Signal, Slot
 from PySide6.QtWidgets import (
+    QApplication,
     QFileDialog,
     QFrame,
     QHBoxLayout,
@@ -19,6 +20,7 @@ from PySide6.QtWidgets import (
     QSizePolicy,
     QTableView,
     QToolButton,
+    QToolTip,
     QVBoxLayout,
     QWidget,
 )
@@ -132,20 +134,25 @@ def scrolled(widget: QWidget, name: str) -> QScrollArea:
 
 
 class EmptyState(QWidget):
-    """Where nothing is to be seen yet: why, and what to do about it."""
+    """Where nothing is to be seen yet: why, and buttons for what to do about it."""
 
-    def __init__(self, words: str, action: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, words: str, *actions: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.words = QLabel(words, self)
         self.words.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.words.setWordWrap(True)
-        self.button = QPushButton(action, self)
-        self.button.setVisible(bool(action))
+        self.buttons = {name: QPushButton(name, self) for name in actions}
+        row = QHBoxLayout()
+        row.setSpacing(8)
+        row.addStretch(1)
+        for button in self.buttons.values():
+            row.addWidget(button)
+        row.addStretch(1)
         column = QVBoxLayout(self)
         column.setSpacing(16)
         column.addStretch(1)
         column.addWidget(self.words)
-        column.addWidget(self.button, 0, Qt.AlignmentFlag.AlignCenter)
+        column.addLayout(row)
         column.addStretch(1)
 
 
@@ -162,6 +169,7 @@ def empty_layout(layout: QLayout) -> None:
 
 
 ROW_PX: Final = 24
+TIP_GAP_PX: Final = 4
 
 
 def plain_look(table: QTableView) -> None:
@@ -187,6 +195,20 @@ def plain_tip(words: str) -> str:
     if "<" not in words and "&lt;" not in words:
         return words
     return f"<p>{html.escape(words)}</p>".replace("\n", "<br>")
+
+
+def tip_beside(widget: QWidget) -> None:
+    """Show the tool tip above the widget, or below it, where it covers nothing of it."""
+    place = widget.rect().translated(widget.mapToGlobal(QPoint(0, 0)))
+    QToolTip.showText(place.bottomLeft(), widget.toolTip(), widget)
+    shown = [w for w in QApplication.topLevelWidgets() if w.inherits("QTipLabel") and w.isVisible()]
+    for tip in shown:
+        above = place.top() - tip.height() - TIP_GAP_PX
+        room = widget.screen().availableGeometry()
+        tip.move(
+            max(room.left(), min(place.left(), room.right() - tip.width())),
+            above if above >= room.top() else place.bottom() + TIP_GAP_PX,
+        )
 
 
 def ask_first(

@@ -190,12 +190,19 @@ class MainWindow(QMainWindow):
             lambda data: self.setWindowTitle(f"{data.screen_name} - Dualscope")
         )
         self.context.help_wanted.connect(self.show_help)
+        for asking in (self.panes.why_wanted, self.right.table.note.why_requested):
+            asking.connect(self.show_why)
         self.panes.current_changed.connect(self._bring_current)
         self.layouts.changed.connect(self.menus.show_layout)
         self.layouts.changed.connect(self._bring_current)
         self.layouts.folded_changed.connect(self.menus.show_folded)
+        self.grid.open_wanted.connect(lambda name: self.menus.actions[name].trigger())
         self.center.back_wanted.connect(self.menus.actions["second window"].trigger)
         self.tasks.busy_changed.connect(self.run_bar.set_other)
+        self.grid.link.offered = [
+            ("Axial, coronal, sagittal…\tCtrl+M", "mpr", self.volumes.browser.show_series),
+            ("DICOM tags…\tCtrl+T", "tags", self.show_tags),
+        ]
         # closing: one ends after the other, the runs last
         jobs = [page.presenter for page in self.pages]
         for one, following in pairwise([*jobs, self.volumes.browser.exporter, self.runs]):
@@ -317,6 +324,12 @@ class MainWindow(QMainWindow):
     def show_help(self, page: str) -> None:
         self.help_window.set_actions(self.menus.listing())
         self.help_window.open(page)
+
+    @Slot(str)
+    def show_why(self, run_id: str) -> None:
+        """Behind a verdict: what was measured and what was guessed."""
+        self.show_run(run_id)
+        self.trust.show()
 
     def show_log(self) -> None:
         self.log_window.show()

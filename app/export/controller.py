@@ -136,6 +136,7 @@ class ExportController(QObject):
             visible=tuple(context.panes.shown()),
             slice=context.panes.slice,
             window=(level.centre, level.width),
+            corner=context.grid.link.mark_corner,
             patient=data is None or bool(data.patient),
         )
 

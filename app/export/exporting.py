@@ -16,6 +16,7 @@ from app.export.formats import files_of, is_series
 from app.export.staging import check_free, staging
 from app.runs.store import differing
 from engine.spec.errors import DualscopeError, RequestError, marked
+from engine.spec.marks import CORNERS
 
 if TYPE_CHECKING:
     from engine.export import Result
@@ -47,6 +48,7 @@ class RunExport:
     job: dict[str, Any] | None = None
     slice: int | None = None
     number: int | None = None
+    corner: str = CORNERS[0]  # for the marks of pictures
 
 
 def export_run(
@@ -139,7 +141,8 @@ def export_report(
     progress(len(runs) / (len(runs) + 1), f"Writing {path.name}")
     hidden = deidentify or any(run.record.job.get("deidentify") for _, run in named)
     with staging(overwrite) as stage:
-        write_report(stage.place(path), first.prepared.problem, named, window, deidentify=hidden)
+        problem, place, corner = first.prepared.problem, stage.place(path), runs[0].corner
+        write_report(place, problem, named, window, deidentify=hidden, corner=corner)
         if cancelled():
             raise Cancelled
         stage.commit()
@@ -181,7 +184,8 @@ def _result(
         problem, image = select_slice(problem, index), image[index : index + 1]
     hidden = deidentify or bool(record.job.get("deidentify"))
     about = (record, dataset, window)
-    return Result(problem, image, *about, deidentify=hidden, run_number=run.number)
+    result = Result(problem, image, *about, deidentify=hidden, run_number=run.number)
+    return dataclasses.replace(result, mark_corner=run.corner)
 
 
 def _steps(run: RunExport, result: Result) -> list[tuple[Path, int | None]]:

@@ -14,6 +14,7 @@ from app.export.formats import BY_KEY, FORMATS, REPORT, files_of, name_fault, ou
 from app.export.staging import foreign, occupied
 from app.runs.store import RunEntry, differing
 from engine.spec.errors import RequestError
+from engine.spec.marks import CORNERS
 
 CURRENT, VISIBLE, REPORT_OF_VISIBLE = "current", "visible", "report"
 WHAT: Final = (CURRENT, VISIBLE, REPORT_OF_VISIBLE)
@@ -32,6 +33,7 @@ class Shown:
     slice: int | None = None
     window: Window | None = None
     patient: bool = True
+    corner: str = CORNERS[0]  # for the marks of pictures
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def make_plan(shown: Shown, choices: Choices) -> Plan:
     folder, base = Path(choices.folder), choices.base
     if choices.what == REPORT_OF_VISIBLE:
         path = folder / f"{base}{REPORT.suffix}"
-        runs = [RunExport(_record(e), (), e.name, e.job) for e in entries]
+        runs = [RunExport(_record(e), (), e.name, e.job, corner=shown.corner) for e in entries]
         return Plan(tuple(runs), (path,), path)
     exports, files = list[RunExport](), list[Path]()
     names = _names(base, entries, choices.what)
@@ -93,7 +95,7 @@ def make_plan(shown: Shown, choices: Choices) -> Plan:
         files += [path for output in outputs for path in files_of(output, numbers)]
         one = numbers[0] if len(numbers) < len(entry.slices) else None
         about = (_record(entry), tuple(outputs), entry.name, entry.job, one)
-        exports.append(RunExport(*about, number=entry.number))
+        exports.append(RunExport(*about, number=entry.number, corner=shown.corner))
     return Plan(tuple(exports), tuple(files))
 
 

@@ -2,26 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.images import text
-from app.images.display import LinkedView
-from app.images.orientation import edge_letters
+from app.images.display import LinkedView, Orientation
 from app.images.overlay import ColourBar, OverlayText, ScaleBar
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, tabular
 from app.widgets import plain_tip
-from engine.spec.marks import CORNERS, RESEARCH
+from engine.spec.marks import CORNERS, NO_LETTERS, RESEARCH, EdgeLetters, letters_of
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
     from engine.metrics.roi import RoiStatistics
+
+
+def edge_letters(placement: Placement | None, orientation: Orientation) -> EdgeLetters:
+    """What lies beyond each edge of the pane as it is turned now; nothing when unknown."""
+    if placement is None:
+        return NO_LETTERS
+    along_row = np.asarray(placement.along_row, dtype=float)
+    along_column = np.asarray(placement.along_column, dtype=float)
+
+    def towards(x: float, y: float) -> str:
+        columns, rows = orientation.to_image(x, y)
+        return letters_of(columns * along_row + rows * along_column)
+
+    return EdgeLetters(towards(-1, 0), towards(0, -1), towards(1, 0), towards(0, 1))
+
 
 LINE_PX = 3
 
@@ -68,6 +83,7 @@ class Caption(QWidget):
         self.name = ""
         self.numbers = self.whole = ""
         self.verdicts: dict[str, str] = {}
+        self.why: Callable[[], object] | None = None  # a click on the line below asks for it
 
     def set_text(
         self, name: str, numbers: str, verdicts: Mapping[str, str] = MappingProxyType({})
@@ -76,6 +92,8 @@ class Caption(QWidget):
             self.name, self.numbers, self.verdicts = name, numbers, dict(verdicts)
             self.whole = whole = f"{name}: {numbers}" if numbers else name
             whole = "\n".join([whole, *verdicts.values()])
+            hand = Qt.CursorShape.PointingHandCursor
+            self.setCursor(hand if verdicts and self.why else Qt.CursorShape.ArrowCursor)
             self.setAccessibleName(f"Caption {whole}")
             self.setToolTip(plain_tip(whole))
             self.update()
@@ -91,6 +109,14 @@ class Caption(QWidget):
         if fitting or not lines:
             return fitting[0] if fitting else ""
         return metrics.elidedText(lines[-1], Qt.TextElideMode.ElideRight, max(room, 0))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """On the line below: why it says so."""
+        if self.why is not None and self.verdicts and event.position().y() > self.height() / 2:
+            self.why()
+            event.accept()
+        else:
+            super().mouseReleaseEvent(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

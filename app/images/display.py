@@ -6,6 +6,7 @@ turn: two panes that show the same field with other pixels stay on the same anat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
@@ -147,6 +148,7 @@ class LinkedView(QObject):
         self.spacing_known = True  # else a mm stands for a pixel, and none is written
         self.mark_corner = CORNERS[0]  # of saved pictures
         self.offers_pictures = False  # whether somebody saves and copies them
+        self.offered: list[tuple[str, str, Callable[[], object]]] = []  # of the menu: words, icon
         self._fields: dict[int, tuple[float, float]] = {}
 
     @property

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from functools import partial
+from typing import Final
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
-from PySide6.QtWidgets import QApplication, QGridLayout, QLabel, QWidget
+from PySide6.QtWidgets import QApplication, QGridLayout, QWidget
 
 from app.images.compare import BlendPane, ComparePane, DifferencePane
 from app.images.display import LinkedView, Tool
@@ -17,6 +18,10 @@ from app.images.inspector import Inspector
 from app.images.pages import GAP_PX, best_columns, most_large, pages_of
 from app.images.pane import ImagePane
 from app.theme import RunStyle
+from app.widgets import EmptyState
+
+NOTHING: Final = "Drop a DICOM folder here, or open the demo."
+OFFERS: Final = {"Open a folder…": "open folder", "CT demo": "demo ct"}
 
 
 class CompareMode(Enum):
@@ -32,6 +37,7 @@ class PaneGrid(QWidget):
     maximised_changed = Signal(str)  # the key shown alone, '' when all are shown
     compare_changed = Signal(object)  # CompareMode
     panes_changed = Signal()
+    open_wanted = Signal(str)  # an action of the menus
     pages_changed = Signal()  # other panes are in sight, or more or fewer of them
 
     def __init__(self, link: LinkedView | None = None, parent: QWidget | None = None) -> None:
@@ -55,9 +61,9 @@ class PaneGrid(QWidget):
         self._layout = QGridLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)
         self._layout.setSpacing(GAP_PX)
-        self._empty = QLabel("Drop a DICOM folder here, or open the demo.", self)
-        self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._empty.setWordWrap(True)
+        self._empty = EmptyState(NOTHING, *OFFERS, parent=self)
+        for name, button in self._empty.buttons.items():
+            button.clicked.connect(partial(self.open_wanted.emit, OFFERS[name]))
         self._empty.setAccessibleName("No images")
         self.inspector = Inspector(self.link, self.image_panes, self)
         self._arrange()
@@ -67,7 +73,10 @@ class PaneGrid(QWidget):
             shortcut.activated.connect(partial(self._press, Qt.Key(ord(digit))))
 
     def set_empty_words(self, words: str) -> None:
-        self._empty.setText(words)
+        """For a grid that something else than opening data fills."""
+        self._empty.words.setText(words)
+        for button in self._empty.buttons.values():
+            button.hide()
 
     # -- panes ------------------------------------------------------------------------------
 

@@ -148,6 +148,10 @@ class PaneMenu(QMenu):
 
     def _pictures(self) -> None:
         pane = self.pane
+        for words, picture, act in self.link.offered:
+            self._act(words, act, picture)
+        if self.link.offered:
+            self.addSeparator()
         if pane.link.offers_pictures:
             self._act("Save picture…", partial(pane.link.save_wanted.emit, pane), "save")
             self._act("Copy picture", partial(pane.link.copy_wanted.emit, pane), "copy")

@@ -63,7 +63,8 @@ class ProfilePlot(pg.PlotWidget):
     def _apply_palette(self) -> None:
         palette = self.palette()
         text = palette.color(QPalette.ColorRole.Text)
-        self.setBackground(palette.color(QPalette.ColorRole.Base))
+        self.setBackground(None)
+        self.resetCachedContent()  # the ground was painted once and kept
         for name in ("bottom", "left"):
             axis = self.getPlotItem().getAxis(name)
             axis.setPen(palette.color(QPalette.ColorRole.Mid))

@@ -64,7 +64,13 @@ def metrics_text(psnr_db: float | None, ssim: float | None) -> str:
 
 
 def verdict_lines(verdicts: Mapping[str, str]) -> list[str]:
-    """The same verdicts, longest first: whole sentences, then up to their colons, then one."""
+    """The same verdicts, longest first: the line that sums them up, and less and less of it.
+
+    Without one whole sentences, then up to their colons, then one.
+    """
+    if (summary := verdicts.get("summary", "")) != "":
+        parts = summary.rstrip(".").split("; ")
+        return ["; ".join(parts[:count]) for count in range(len(parts), 0, -1)]
     whole = list(verdicts.values())
     short = [sentence.split(":")[0].rstrip(".") for sentence in whole]
     return [" ".join(whole), f". {GAP}".join(short), *reversed(short)] if whole else []

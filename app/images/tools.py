@@ -37,7 +37,7 @@ class ButtonRow(QWidget):
     ) -> None:
         super().__init__(parent)
         self.named, self.labelled = named, True
-        row = QHBoxLayout(self)
+        row = self._row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(2)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
@@ -57,6 +57,7 @@ class ButtonRow(QWidget):
             button.setToolButtonStyle(self.named if on else Qt.ToolButtonStyle.ToolButtonIconOnly)
             button.style().unpolish(button)  # the style sheet has a rule for pictures alone
             button.style().polish(button)
+        self._row.invalidate()
         self.updateGeometry()  # or a layout around it would go on with the old width
 
     def showEvent(self, event: QShowEvent) -> None:

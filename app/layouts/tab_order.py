@@ -36,11 +36,12 @@ def _stops(widget: QWidget) -> Iterator[QWidget]:
         return
     if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.focusProxy() is None:
         yield widget
-    for part in _parts(widget):
+    for part in parts_of(widget):
         yield from _stops(part)
 
 
-def _parts(widget: QWidget) -> list[QWidget]:
+def parts_of(widget: QWidget) -> list[QWidget]:
+    """What stands in a widget, in the order of its layout."""
     if isinstance(widget, QMainWindow):
         return [widget.centralWidget(), widget.statusBar(), widget.menuBar().cornerWidget()]
     if isinstance(widget, QSplitter):

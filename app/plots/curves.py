@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPalette
+from PySide6.QtGui import QColor, QFont, QKeyEvent, QMouseEvent, QPalette, QPen
 from PySide6.QtWidgets import QGraphicsPathItem, QLabel, QWidget
 
 from app.plots.axes import PowerAxis, RoomyAxis, SteadyRange, shade_path, value_text
 from app.runs.colours import Dash, run_pen
 from app.theme import SMALLEST_TEXT_PX, tabular
+from app.widgets import tip_beside
 
 LEFT_AXIS_PX, BOTTOM_AXIS_PX, THIN_AXIS_PX, TITLE_PX = 40, 36, 20, 20
 
@@ -116,12 +117,15 @@ class CurvePlot(pg.PlotWidget):
         item = self.curves.get(key)
         if item is None:
             item = pg.PlotCurveItem(
-                pen=run_pen(colour, dash), antialias=False, connect="finite", name=name
+                pen=self._pen(colour, dash),
+                antialias=False,
+                connect="finite",
+                name=name,
             )
             self.curves[key] = item
             self.addItem(item)
         elif self.names[key] != (name, colour):
-            item.setPen(run_pen(colour, dash))
+            item.setPen(self._pen(colour, dash))
         self.names[key] = (name, colour)
         item.setData(drawn_x, drawn_y, connect="finite")
         usable = np.isfinite(drawn_x) & np.isfinite(drawn_y)
@@ -129,6 +133,9 @@ class CurvePlot(pg.PlotWidget):
         if self.y_range.include(drawn_y[usable]) or grown:
             self._apply_ranges()
         self._show_empty()
+
+    def _pen(self, colour: str, dash: Dash) -> QPen:
+        return run_pen(colour, dash, pixel_ratio=self.devicePixelRatioF())
 
     def set_shade(
         self, key: str, colour: str, x: np.ndarray, low: np.ndarray, high: np.ndarray
@@ -231,11 +238,18 @@ class CurvePlot(pg.PlotWidget):
             self.legend.setLabelTextColor(text)
             self.legend.setLabelTextSize(size)
         self.cursor_line.style(text, font)
+        self.resetCachedContent()  # the ground was painted once and kept
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "cursor_line"):
             self._style()
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.ToolTip:
+            tip_beside(self)
+            return True
+        return bool(super().viewportEvent(event))
 
     def resizeEvent(self, event: Any) -> None:
         super().resizeEvent(event)

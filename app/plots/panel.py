@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QHBoxLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QToolButton, QWidget
 
 from app.plots.curves import CurvePlot
 from app.plots.drawing import (
@@ -23,6 +23,7 @@ from app.plots.drawing import (
 from app.plots.psd_image import PsdWindow
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
+from app.widgets import EmptyState, in_column, in_row
 
 NO_REFERENCE: Final = "No reference image:\nPSNR needs one."
 NO_RUN: Final = "Curves appear here when a run starts."
@@ -54,7 +55,7 @@ class PlotPanel(QWidget):
         self._timer.setSingleShot(True)
         self._timer.setInterval(TURN_MS)
         self._timer.timeout.connect(self._on_turn)
-        self.residual = CurvePlot("‖Ax − y‖", "iteration k", empty=NO_RUN)
+        self.residual = CurvePlot("‖Ax − y‖", "iteration k")
         self.gap = CurvePlot("‖x − z‖,  ‖u‖ dotted", "iteration k")
         self.psd = CurvePlot("Noise power", "cycles/pixel", log_x=True, x_step=0.25)
         self.psnr = CurvePlot("PSNR  dB", "denoiser calls", log_y=False, y_step=5.0)
@@ -100,23 +101,24 @@ class PlotPanel(QWidget):
         self.spectraButton.toggled.connect(self._on_spectra)
 
         self.header = QWidget(self)
-        head = QHBoxLayout(self.header)
-        head.setContentsMargins(0, 0, 0, 0)
-        head.setSpacing(8)
-        head.addWidget(self.foldButton)
-        head.addWidget(self.legend, 1)
-        head.addWidget(self.spectraButton)
+        in_row(
+            self.foldButton,
+            (self.legend, 1),
+            self.spectraButton,
+            spacing=8,
+            margins=0,
+            parent=self.header,
+        )
         self.body = QWidget(self)
-        row = QHBoxLayout(self.body)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
+        self.nothing = EmptyState(NO_RUN)
+        drawn = QWidget()
+        self._pages = QStackedLayout(self.body)
+        self._pages.addWidget(self.nothing)
+        self._pages.addWidget(drawn)
+        row = in_row(spacing=0, margins=0, parent=drawn)
         for plot in self.plots:
             row.addWidget(plot, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.header)
-        layout.addWidget(self.body, 1)
+        in_column(self.header, (self.body, 1), spacing=0, margins=0, parent=self)
 
         store.added.connect(self._on_added)
         store.updated.connect(self._on_updated)
@@ -310,4 +312,5 @@ class PlotPanel(QWidget):
             for entry in self.store
             if self._shown(entry) and (entry.running or len(entry.history))
         ]
+        self._pages.setCurrentIndex(1 if lines else 0)
         self.legend.show_lines(lines)

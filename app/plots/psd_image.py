@@ -82,6 +82,7 @@ class PsdImages(pg.GraphicsLayoutWidget):
             axis.setTickFont(font)
             axis.setTextPen(text)
             axis.setPen(text)
+        self.resetCachedContent()  # the ground was painted once and kept
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)

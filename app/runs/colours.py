@@ -26,9 +26,9 @@ def dash_for(style: RunStyle, taken: Collection[Dash]) -> Dash:
 SWATCH_PX = QSize(24, 14)
 
 
-def run_pen(colour: str, dash: Dash, width: float = 1.0) -> QPen:
-    """Cosmetic: as wide on the screen at any zoom."""
-    pen = QPen(QColor(colour), width)
+def run_pen(colour: str, dash: Dash, width: float = 1.0, pixel_ratio: float = 1.0) -> QPen:
+    """Cosmetic: as wide on the screen at any zoom, in pixels of the screen itself."""
+    pen = QPen(QColor(colour), width * max(1, round(pixel_ratio)))
     pen.setCosmetic(True)
     if dash:
         pen.setDashPattern(list(dash))
@@ -41,7 +41,7 @@ def swatch(colour: str, dash: Dash, pixel_ratio: float = 1.0) -> QPixmap:
     pixmap.setDevicePixelRatio(pixel_ratio)
     pixmap.fill(Qt.GlobalColor.transparent)
     painter = QPainter(pixmap)
-    pen = run_pen(colour, tuple(part / 2 for part in dash), 2.0)
+    pen = run_pen(colour, tuple(part / 2 for part in dash), 2.0, pixel_ratio)
     painter.setPen(pen)
     middle = SWATCH_PX.height() / 2
     painter.drawLine(QPointF(0, middle), QPointF(SWATCH_PX.width(), middle))

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from PySide6.QtCore import QItemSelection, QSignalBlocker, QSize, Qt, Signal, Slot
-from PySide6.QtGui import QIcon, QKeySequence, QShortcut, QUndoCommand, QUndoStack
+from PySide6.QtGui import QKeySequence, QShortcut, QUndoCommand, QUndoStack
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QDialog,
-    QDialogButtonBox,
-    QHBoxLayout,
-    QHeaderView,
+    QGridLayout,
     QLabel,
     QPushButton,
-    QSizePolicy,
     QStackedLayout,
     QTableView,
-    QTableWidget,
-    QTableWidgetItem,
     QVBoxLayout,
     QWidget,
 )
 
-from app.forms.labels import label_of
-from app.runs.colours import SWATCH_PX, swatch
-from app.runs.store import RunEntry, RunStore, settings_diff
-from app.runs.table_model import RUN, RunsModel, ended_words
+from app.runs.colours import SWATCH_PX
+from app.runs.result_note import ResultNote
+from app.runs.settings_diff import SettingsDiffDialog
+from app.runs.store import RunEntry, RunStore
+from app.runs.table_model import NFE, RUN, RunsModel
 from app.widgets import plain_look
-from engine.spec.numbers import regions_in_words
 
-WIDEST = ("slice 99, R 4.27", "interrupted", "99.99", "0.999", "999.9", "a remark")
+WIDEST = ("slice 99, R 4.27", "12 of 12", "99.99", "0.999", "999.9", "a remark")
 ROW_PX = 40  # two lines
 EMPTY = "No runs yet.\nSet the solver and press Run.\nEarlier runs are in the library (Ctrl+L)."
+
+WIDEST_NAME_PX = 240
+BESIDE_NAME_PX = SWATCH_PX.width() + 36  # the tick, the line, the edges
 
 
 class RunsTable(QWidget):
@@ -55,7 +51,6 @@ class RunsTable(QWidget):
         self.model = RunsModel(store, self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
-        self._digits = 1  # of the runs' numbers
         self._chosen: list[str] = []
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
@@ -73,15 +68,15 @@ class RunsTable(QWidget):
         delete.activated.connect(self.delete_selected)
 
         self.note = ResultNote(store, self)
-        buttons = QHBoxLayout()
-        buttons.addWidget(self.compareButton)
-        buttons.addWidget(self.deleteButton)
-        buttons.addStretch()
+        buttons = QGridLayout()  # three in a line would be too wide in large letters
+        buttons.addWidget(self.compareButton, 0, 0)
+        buttons.addWidget(self.deleteButton, 0, 1)
         self.libraryButton = QPushButton("Library", self)
         self.libraryButton.setAccessibleName("Library of all runs")
         self.libraryButton.setToolTip("Every run that was made: open it again, or go on with it.")
         self.libraryButton.clicked.connect(self.library_wanted)
-        buttons.addWidget(self.libraryButton)
+        buttons.addWidget(self.libraryButton, 1, 0)
+        buttons.setColumnStretch(2, 1)
         body = QWidget(self)
         self.pages = QStackedLayout(body)
         self.pages.addWidget(self.empty)
@@ -118,7 +113,7 @@ class RunsTable(QWidget):
         metrics = table.fontMetrics()
         for column, widest in enumerate(WIDEST):
             table.setColumnWidth(column, metrics.horizontalAdvance(widest) + 8)
-        table.setColumnWidth(RUN, table.columnWidth(RUN) + SWATCH_PX.width() + 28)
+        table.setColumnWidth(RUN, metrics.horizontalAdvance(WIDEST[RUN]) + BESIDE_NAME_PX)
         header.setStretchLastSection(True)
 
     def sizeHint(self) -> QSize:
@@ -169,12 +164,15 @@ class RunsTable(QWidget):
             self.shown.emit(chosen[0])
 
     def _make_room(self) -> None:
-        """One digit more in the runs' numbers is one digit more of width."""
-        digits = max((len(entry.name.split()[0]) - 1 for entry in self.store), default=1)
-        if digits > self._digits:
-            more = self.table.fontMetrics().horizontalAdvance("9") * (digits - self._digits)
-            self.table.setColumnWidth(RUN, self.table.columnWidth(RUN) + more)
-            self._digits = digits
+        """What stands in the first columns is seen whole: the column of notes gives way."""
+        metrics = self.table.fontMetrics()
+        for column, beside, most in ((RUN, BESIDE_NAME_PX, WIDEST_NAME_PX), (NFE, 8, 100)):
+            rows = range(self.model.rowCount())
+            cells = (str(self.model.index(row, column).data()) for row in rows)
+            lines = (line for words in cells for line in words.splitlines())
+            wanted = min(max(map(metrics.horizontalAdvance, lines), default=0), most) + beside
+            if wanted > self.table.columnWidth(column):
+                self.table.setColumnWidth(column, wanted)
 
     @Slot()
     def _refresh(self) -> None:
@@ -215,144 +213,3 @@ class DeleteRuns(QUndoCommand):
         for index, entry in reversed(self._removed):
             if entry.run_id not in self._store:  # opened from the library meanwhile
                 self._store.add(entry, index)
-
-
-class ResultNote(QWidget):
-    """Metrics inside the body and verdicts; hidden while there are none.
-
-    ``compare_requested`` carries the run whose prior is doubted: the same scan without it.
-    """
-
-    compare_requested = Signal(str)
-
-    def __init__(self, store: RunStore, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.store = store
-        self._run_id: str | None = None
-        self.sentences = QLabel(self)
-        self.sentences.setTextFormat(Qt.TextFormat.PlainText)
-        self.sentences.setWordWrap(True)
-        self.sentences.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.sentences.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
-        self.compareButton = QPushButton(self)
-        self.compareButton.setAccessibleName("Compare with a method without this prior")
-        self.compareButton.setToolTip(
-            "Reconstruct the same scan with a method that knows no anatomy, side by side with "
-            "this run."
-        )
-        self.compareButton.clicked.connect(self._on_clicked)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.sentences)
-        layout.addWidget(self.compareButton, 0, Qt.AlignmentFlag.AlignLeft)
-        store.updated.connect(self._on_changed)
-        store.removed.connect(self._on_changed)
-        self.hide()
-
-    def set_run(self, run_id: str | None) -> None:
-        self._run_id = run_id
-        self._show()
-
-    def _show(self) -> None:
-        entry = self.store.get(self._run_id) if self._run_id else None
-        said = []
-        if entry is not None and not entry.running:
-            said = [*regions_in_words(entry.metrics), *entry.verdicts.values()]
-        self.setVisible(bool(said))
-        if entry is None or not said:
-            return
-        self.sentences.setText("\n".join([f"{entry.name}:", *said]))
-        self.sentences.setAccessibleName(f"Result of {entry.name}")
-        self.compareButton.setVisible(bool(entry.compare_with))
-        self.compareButton.setText(f"Run {entry.compare_with.upper()} to compare")
-
-    @Slot(str)
-    def _on_changed(self, run_id: str) -> None:
-        if run_id == self._run_id:
-            self._show()
-
-    @Slot()
-    def _on_clicked(self) -> None:
-        if self._run_id is not None:
-            self.compare_requested.emit(self._run_id)
-
-
-class SettingsDiffView(QWidget):
-    """A table of name, value in one run, value in the other."""
-
-    def __init__(self, a: RunEntry, b: RunEntry, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        rows = [*_endings(a, b), *settings_diff(a.job, b.job)]
-        self.summary = QLabel(_summary(a, b, len(rows)), self)
-        self.summary.setWordWrap(True)
-        self.table = QTableWidget(len(rows), 3, self)
-        self.table.setAccessibleName("Settings that differ")
-        self.table.setToolTip("Each line is a setting with its value in either run.")
-        self.table.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.table.setIconSize(SWATCH_PX)
-        plain_look(self.table)
-        self.table.setHorizontalHeaderLabels(["Setting", a.name, b.name])
-        for column, entry in ((1, a), (2, b)):
-            heading = QTableWidgetItem(QIcon(swatch(entry.colour, entry.dash, 2.0)), entry.name)
-            self.table.setHorizontalHeaderItem(column, heading)
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        for row, (name, *values) in enumerate(rows):
-            self.table.setItem(row, 0, QTableWidgetItem(setting_name(name)))
-            for column, value in enumerate(values, start=1):
-                self.table.setItem(row, column, QTableWidgetItem(value_text(value)))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(8)
-        layout.addWidget(self.summary)
-        layout.addWidget(self.table)
-
-
-class SettingsDiffDialog(QDialog):
-    """Not modal: the runs can be looked at while it is open."""
-
-    def __init__(self, a: RunEntry, b: RunEntry, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"{a.name} and {b.name}")
-        self.setModal(False)
-        self.view = SettingsDiffView(a, b, self)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
-        buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 16)
-        layout.addWidget(self.view)
-        layout.addWidget(buttons)
-        self.resize(560, 360)
-
-
-def _endings(a: RunEntry, b: RunEntry) -> list[tuple[str, Any, Any]]:
-    """A run that was stopped is not the same as one that went to its end."""
-    one, other = ended_words(a), ended_words(b)
-    return [("how it ended", one, other)] if one != other else []
-
-
-def _summary(a: RunEntry, b: RunEntry, count: int) -> str:
-    if not count:
-        return f"{a.name} and {b.name} were made with the same settings, to their end."
-    what = "one point" if count == 1 else f"{count} points"
-    text = f"{a.name} and {b.name} differ in {what}."
-    psnr = a.metric("psnr"), b.metric("psnr")
-    if psnr[0] is not None and psnr[1] is not None:
-        text += f" PSNR {psnr[0]:.2f} dB and {psnr[1]:.2f} dB."
-    return text
-
-
-def setting_name(dotted: str) -> str:
-    """'settings.cg_iterations' as the form calls it; other groups are named, too."""
-    group, _, name = dotted.rpartition(".")
-    words = name.capitalize() if " " in name else label_of(name)
-    return words if group in ("", "settings") else f"{group.capitalize()}: {words}"
-
-
-def value_text(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:g}" if isinstance(value, float) else str(value)

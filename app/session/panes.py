@@ -52,6 +52,7 @@ class Panes(QObject):
     wanted_changed = Signal()  # other planes must be computed
     current_changed = Signal()
     here_wanted = Signal()  # the shown methods are to run on this slice
+    why_wanted = Signal(str)  # a run whose verdict is to be explained
     rest_wanted = Signal()  # the shown stacks are to go on
 
     def __init__(self, grid: PaneGrid, store: RunStore, runs: RunPresenter) -> None:
@@ -197,6 +198,7 @@ class Panes(QObject):
         """A pane with what ``entry`` has of this slice."""
         assert self._data is not None
         pane.set_run_style(RunStyle(entry.colour, tuple(entry.dash)))
+        pane.caption.why = partial(self.why_wanted.emit, entry.run_id)
         lines = (*run_lines(entry, self._data.kind == "image"), self._data.size_words)
         if self.previews.of(entry) is not None:
             lines = ("PREVIEW", *lines)  # in the pixels, too, should it be copied

@@ -21,6 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     options = _parser().parse_args(arguments)
     if display_missing():
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    os.environ["QT_SCALE_FACTOR"] = str(options.scale)
     out = Path(options.out).resolve()
     looks = looks_of(options.size, options.theme, options.quick)
     good = True
@@ -71,6 +72,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="the CT part only, in few iterations")
     parser.add_argument("--size", type=_size, help="of the window, such as 1600x1000")
     parser.add_argument("--theme", choices=THEMES)
+    parser.add_argument(
+        "--scale",
+        type=int,
+        choices=(1, 2, 3),
+        default=1,
+        help="pixels of the picture for one of the size: 2 with --size 1920x1080 is a 4K screen",
+    )
     return parser
 
 

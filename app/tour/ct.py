@@ -65,7 +65,16 @@ def finished(visit: Visit) -> None:
     visit.wait_for_end()
 
 
+def reading(visit: Visit) -> None:
+    choose_action(visit.window.menus.actions["layout reading"])
+
+
+def comparing(visit: Visit) -> None:
+    choose_action(visit.window.menus.actions["layout compare"])
+
+
 def difference(visit: Visit) -> None:
+    choose_action(visit.window.menus.actions["layout research"])
     press(_own_pane(visit), Qt.Key.Key_D)
     choose(visit.window.center.bar.a, visit.newest("dc-pnpdp").name)
 
@@ -216,6 +225,8 @@ STEPS = (
     Step("ct-limited-angle", limited_angle),
     Step("ct-running", running),
     Step("ct-finished", finished),
+    Step("ct-reading", reading),
+    Step("ct-compare", comparing),
     Step("ct-difference", difference),
     Step("ct-swipe", swipe),
     Step("ct-measured", measured),

@@ -50,8 +50,9 @@ class Camera:
         if not picture.save(str(path)):
             raise TourError(f"{path} could not be written")
         self.taken.append(path)
-        if picture.size() != self.size:
-            found = f"{picture.width()}x{picture.height()}"
+        seen = picture.deviceIndependentSize().toSize()
+        if seen != self.size:
+            found = f"{seen.width()}x{seen.height()}"
             raise TourError(f"the window does not get smaller than {found}")
         return path
 
@@ -65,23 +66,24 @@ class Camera:
 
     def _draw(self, picture: QPixmap, dialog: QWidget) -> None:
         """With a plain title, since the frame is the desktop's and not in the picture."""
-        room = QSize(picture.width() - 2 * EDGE_PX, picture.height() - TITLE_PX - 2 * EDGE_PX)
+        whole = picture.deviceIndependentSize().toSize()
+        room = QSize(whole.width() - 2 * EDGE_PX, whole.height() - TITLE_PX - 2 * EDGE_PX)
         dialog.resize(dialog.size().boundedTo(room))
         rest(LAYOUT_MS)
-        content = dialog.grab()
+        content, inside = dialog.grab(), dialog.size()
         corner = QPoint(
-            (picture.width() - content.width()) // 2,
-            (picture.height() - content.height() + TITLE_PX) // 2,
+            (whole.width() - inside.width()) // 2,
+            (whole.height() - inside.height() + TITLE_PX) // 2,
         )
         palette = dialog.palette()
-        title = QRect(corner.x(), corner.y() - TITLE_PX, content.width(), TITLE_PX)
+        title = QRect(corner.x(), corner.y() - TITLE_PX, inside.width(), TITLE_PX)
         painter = QPainter(picture)
         painter.fillRect(title, palette.color(QPalette.ColorRole.Button))
         painter.setPen(palette.color(QPalette.ColorRole.ButtonText))
         painter.drawText(title, Qt.AlignmentFlag.AlignCenter, dialog.windowTitle())
         painter.drawPixmap(corner, content)
         painter.setPen(palette.color(QPalette.ColorRole.Mid))
-        painter.drawRect(title.united(QRect(corner, content.size())).adjusted(-1, -1, 0, 0))
+        painter.drawRect(title.united(QRect(corner, inside)).adjusted(-1, -1, 0, 0))
         painter.end()
 
 

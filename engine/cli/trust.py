@@ -110,8 +110,8 @@ def _say(found: Assessment) -> None:
     for number, certificate in zip(found.run.problem.slices, found.certificates, strict=True):
         start = f"Slice {number}: " if many else ""
         print(start + words.verdict_sentence(certificate), words.parts_sentence(certificate))
-    shares = ", ".join(f"{100 * share:.1f} %" for share in found.split.share)
-    print(f"Guessed: {shares} of the image's energy.")
+    shares = ", ".join(f"{100 * share:.0f} %" for share in found.split.detail)
+    print(f"Guessed: {shares} of the edges inside the body.")
     print(f"Spread: {found.spread_sentence()}")
 
 

@@ -94,7 +94,9 @@ def description(result: Result, remarks: list[str]) -> str:
         *_settings(job.get("settings") or {}),
         f"seed {job['seed']}" if "seed" in job else "",
         _prior(record.prior),
-        f"run {record.status}" if record.status in ("finished early", "cancelled") else "",
+        f"run {record.status}"
+        if record.status in ("finished early", "cancelled", "interrupted")
+        else "",
         *remarks,
     ]
     if "sha256" in record.input and not result.deidentify:  # it would lead back to the patient

@@ -20,6 +20,7 @@ from engine.physics.problem import Problem
 from engine.physics.units import MU_WATER_PER_MM
 from engine.solvers.iteration import Iteration
 from engine.spec.errors import DualscopeError, RequestError
+from engine.spec.marks import CORNERS
 from engine.spec.numbers import beyond_bodies
 
 
@@ -43,6 +44,7 @@ class Result:
     last: Iteration | None = None
     output_unit: str = "hu"
     run_number: int | None = None
+    mark_corner: str = CORNERS[0]  # of pictures
 
     def values(self) -> np.ndarray:
         """float32 ``[N, H, W]``: HU for CT, magnitude in the input's scale for MR."""

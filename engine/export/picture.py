@@ -136,7 +136,8 @@ def marks_of(result: Result, window: tuple[float, float], index: int = 0) -> Mar
         letters = EdgeLetters(*map(letters_of, (-row, -column, row, column)))
     how = ", ".join(filter(None, (sampling(result), calls_of(result))))
     lines = (RESEARCH, solver_of(result), how, window_words(result.problem.modality, window))
-    return Marks(tuple(filter(None, lines)), letters, pixel_mm[1] if pixel_mm else None)
+    bar = pixel_mm[1] if pixel_mm else None
+    return Marks(tuple(filter(None, lines)), letters, bar, result.mark_corner)
 
 
 def said_of(result: Result, window: tuple[float, float]) -> dict[str, str]:

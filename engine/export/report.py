@@ -15,7 +15,7 @@ from PIL import Image
 from engine import __version__
 from engine.export.figure import DIFFERENCE_SHARE
 from engine.export.outputs import check_finite, default_window, physical_array
-from engine.export.picture import marked, windowed_png
+from engine.export.picture import marked, png_of, windowed_picture
 from engine.export.report_svg import COLOURS, DASHES, Curve, chart, legend
 from engine.export.report_tables import metrics_table, provenance_table, settings_table, whole_norm
 from engine.files.atomic import write_bytes_atomic
@@ -23,7 +23,7 @@ from engine.files.record import plain, shared_record
 from engine.physics.problem import Problem
 from engine.runs.run import Run
 from engine.solvers.catalogue import all_solvers
-from engine.spec.marks import RESEARCH, Marks
+from engine.spec.marks import CORNERS, RESEARCH, Marks
 from engine.spec.run_colours import NAIVE, NAIVE_STYLE, Dash, dash_for, method_of
 
 # name in the history, title, logarithmic
@@ -76,6 +76,7 @@ def write_report(
     title: str = "Comparison of reconstructions",
     *,
     deidentify: bool = False,
+    corner: str = CORNERS[0],
 ) -> None:
     """Images, differences, metrics, curves, settings and provenance of runs on one problem.
 
@@ -84,7 +85,7 @@ def write_report(
     for _, run in runs:
         if run.image is not None:
             check_finite(physical_array(problem, run.image))
-    write_bytes_atomic(path, page(problem, runs, window, title, deidentify).encode())
+    write_bytes_atomic(path, page(problem, runs, window, title, deidentify, corner).encode())
 
 
 def page(
@@ -93,6 +94,7 @@ def page(
     window: tuple[float, float] | None,
     title: str,
     deidentify: bool,
+    corner: str = CORNERS[0],
 ) -> str:
     bodies = [(label, shared_record(run.record.content(), deidentify)) for label, run in runs]
     operator = plain(problem.operator.describe())
@@ -101,7 +103,7 @@ def page(
     about = f"{modality}, {len(problem.slices)} slice(s) of {size} pixels; the same measurement "
     about += "and the same seed for every solver."
     sections: list[tuple[str, str]] = [
-        ("Images", images_section(problem, runs, window)),
+        ("Images", images_section(problem, runs, window, corner)),
         ("Metrics", metrics_table(runs, [body["message"] for _, body in bodies])),
         ("Convergence", charts(runs)),
         ("Spectra of the last iteration", _spectra(runs)),
@@ -181,7 +183,10 @@ _STOPS = np.array([[5, 48, 97], [67, 147, 195], [255, 255, 255], [214, 96, 77], 
 
 
 def images_section(
-    problem: Problem, runs: Sequence[tuple[str, Run]], window: tuple[float, float] | None
+    problem: Problem,
+    runs: Sequence[tuple[str, Run]],
+    window: tuple[float, float] | None,
+    corner: str = CORNERS[0],
 ) -> str:
     """Figures of the first slice of the problem; differences to the reference, if there is one."""
     panes = [
@@ -195,11 +200,11 @@ def images_section(
     truth = None if problem.reference is None else physical_array(problem, problem.reference)[0]
     window = window or default_window(problem, panes[0][2] if truth is None else truth)
     bar = problem.pixel_mm[1] if problem.pixel_mm else None
-    figures = [_pane(label, caption, values, window, bar) for label, caption, values in panes]
+    figures = [_pane(label, said, values, window, bar, corner) for label, said, values in panes]
     if truth is None:
         against, baseline, others = panes[0][0], panes[0][2], panes[1:]
     else:
-        figures.insert(0, _pane("reference", "", truth, window, bar))
+        figures.insert(0, _pane("reference", "", truth, window, bar, corner))
         against, baseline, others = "the reference", truth, panes
     count = len(problem.slices)
     about = f"Window: centre {window[0]:.6g}{unit}, width {window[1]:.6g}{unit}."
@@ -209,7 +214,9 @@ def images_section(
     if not others:
         return out
     half = DIFFERENCE_SHARE * window[1] / 2
-    maps = [_difference(label, values - baseline, half, unit) for label, _, values in others]
+    maps = [
+        _difference(label, values - baseline, half, unit, corner) for label, _, values in others
+    ]
     out += f"<h3>Difference to {escape(against)}</h3>{colour_bar(half, unit)}"
     return out + f'<div class="row">{"".join(maps)}</div>'
 
@@ -224,17 +231,21 @@ def colour_bar(half: float, unit: str) -> str:
 
 
 def _pane(
-    label: str, caption: str, values: np.ndarray, window: tuple[float, float], bar: float | None
+    label: str,
+    caption: str,
+    values: np.ndarray,
+    window: tuple[float, float],
+    bar: float | None,
+    corner: str,
 ) -> str:
-    content = windowed_png(
-        values, window, overlay=[label], bar_mm_per_pixel=bar, zoom=_zoom(values)
-    )
+    marks = Marks((RESEARCH, label), mm_per_pixel=bar, corner=corner)
+    content = png_of(windowed_picture(values, window, marks, _zoom(values)), {})
     return _figure(content, label, caption)
 
 
-def _difference(label: str, values: np.ndarray, half: float, unit: str) -> str:
+def _difference(label: str, values: np.ndarray, half: float, unit: str, corner: str) -> str:
     zoom = _zoom(values)
-    marks = Marks((RESEARCH, f"{label}, difference"))
+    marks = Marks((RESEARCH, f"{label}, difference"), corner=corner)
     coloured = np.asarray(marked(_colours(values, half), marks, zoom))
     beyond = float((np.abs(values) > half).mean())
     caption = f"mean |d| {np.abs(values).mean():.3g}{unit}, {100 * beyond:.2g} % beyond the scale"

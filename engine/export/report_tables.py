@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from engine.files.record_words import calls_of
 from engine.metrics.profiles import PROFILES, describe
 from engine.runs.run import Run
 
@@ -38,12 +39,20 @@ def metrics_table(runs: Sequence[tuple[str, Run]], messages: Sequence[str]) -> s
     for (label, run), values, message in zip(runs, results, messages, strict=True):
         last = run.record.history[-1] if run.record.history else {}
         cells = [_metric(values.get(name), best[name]) for name in names]
-        cells += [_plain(whole_norm(last.get("residual_z"))), _plain(last.get("nfe"))]
+        cells += [_plain(whole_norm(last.get("residual_z"))), _calls(run)]
         status = f"{run.status}: {message}" if message else run.status
         cells += [_plain(run.record.timings.get("total")), _plain(status)]
         rows.append(f"<tr><th>{escape(label)}</th>{''.join(cells)}</tr>")
     profile = next((p for _, run in runs for p in run.record.metrics), None)
     return table(head, rows) + (_profile_note(profile) if profile in PROFILES else "")
+
+
+def _calls(run: Run) -> str:
+    """'12', or '5 of 12': what was made, beside what was asked for."""
+    done, asked = calls_of(run.record.job, run.record.history)
+    last = run.record.history[-1].get("nfe") if run.record.history else None
+    short = done is not None and asked is not None and done != asked
+    return _plain(f"{done} of {asked}" if short else last)
 
 
 def settings_table(runs: Sequence[tuple[str, Run]]) -> str:

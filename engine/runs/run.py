@@ -19,7 +19,7 @@ from engine.metrics.profiles import Quick, default_profile, evaluate
 from engine.physics.problem import Problem
 from engine.physics.random import SOLVER, make_generator
 from engine.priors.prior import Prior
-from engine.runs.verdicts import verdicts
+from engine.runs.verdicts import SUMMARY, verdicts
 from engine.solvers.iteration import Iteration
 from engine.solvers.solver import Resume, Solver
 from engine.spec.control import RunControl
@@ -30,6 +30,7 @@ from engine.spec.errors import (
     as_user_error,
     is_out_of_memory,
 )
+from engine.spec.numbers import as_float
 from engine.spec.settings import Settings
 
 
@@ -166,10 +167,13 @@ class Run:
                 profile = default_profile(problem.modality)
                 self._quick = Quick(profile, problem.reference, problem.intensity)
             iteration.metrics = self._quick(iteration.image)
+        change = moved(self.image, iteration.image)
         self.last, self.image = iteration, iteration.image
         # now, for a step that fails has drawn some numbers already
         self._random = [generator.get_state() for generator in self.generators]
         self.record.history.append(history_entry(iteration))
+        if change is not None:
+            self.record.history[-1]["change"] = change
         timings = self.record.timings
         for name, seconds in iteration.seconds.items():
             timings[name] = timings.get(name, 0.0) + seconds
@@ -196,7 +200,12 @@ class Run:
         self.status = self.record.status = status
         self.record.message = message
         if self.image is not None and status in ("done", "finished early"):
-            self.record.verdicts |= verdicts(self.problem, self.prior, self.image)
+            last = self.record.history[-1] if self.record.history else {}
+            told = verdicts(self.problem, self.prior, self.image, as_float(last.get("change")))
+            self.record.verdicts = {**told, **self.record.verdicts, **told}
+        elif self.last is not None:  # nobody may take it for a result
+            at = f"{status.capitalize()} at iteration {self.last.k} of {self.last.K}"
+            self.record.verdicts = {SUMMARY: f"{at}: not a finished result."}
         self.record.timings["total"] = self._seconds
         if self.image is not None:
             self.record.result_sha256 = image_sha256(self.image)
@@ -213,6 +222,14 @@ class Run:
                 support=self.problem.operator.support(),
             )
         self._save(self.last)
+
+
+def moved(before: Tensor | None, image: Tensor) -> float | None:
+    """RMS difference of two images in the SD of the second; the largest of several slices."""
+    if before is None or before.shape != image.shape:
+        return None
+    sd = image.flatten(1).std(1).clamp_min(1e-12)
+    return float(((image - before).flatten(1).square().mean(1).sqrt() / sd).max())
 
 
 def image_sha256(image: Tensor) -> str:

@@ -5,6 +5,7 @@ Every sentence begins with its short form, up to the colon, for places with litt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -15,6 +16,7 @@ from engine.physics.problem import Problem
 from engine.priors.familiarity import excess
 from engine.priors.prior import Prior
 from engine.runs.certificate import Certificate, certify
+from engine.runs.detail import supplied_detail
 from engine.spec.errors import DualscopeError
 
 UNLIKE = "Unlike the slices this prior was trained on"
@@ -36,9 +38,29 @@ NOISE = {
 }
 
 
+# The same in the words of the one line below an image.
+FIT = {
+    "fits": "fits the data",
+    "closer": "fits the noise, too",
+    "worse": "does not fit the data",
+    "fits exactly": "fits the data",
+    "does not fit": "does not quite fit the data",
+    "noise unknown": "how well it fits cannot be told",
+}
+# An image counts as still changing when its last iteration moved it by more than this share of
+# its own SD: about 9 HU in a chest.
+STILL = 0.02
+SUMMARY = "summary"
+
+
 @torch.no_grad()
-def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, str]:
-    """Sentences about a result by what they are about: 'noise', 'prior'.
+def verdicts(
+    problem: Problem, prior: Prior | None, image: Tensor, change: float = math.nan
+) -> dict[str, str]:
+    """Sentences about a result by what they are about: 'summary', 'noise', 'prior'.
+
+    ``change`` is by how much the last iteration moved the image, in its own SD; NaN of the only
+    one.
 
     Draws from no random stream of the run and leaves the image as it is. What cannot be found
     out (the memory is full, say) is left out: the result is as good without it.
@@ -48,6 +70,7 @@ def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, 
     looks: dict[str, Callable[[], str | None]] = {
         "noise": lambda: noise_sentence(certify(problem, image), closest(problem, image)),
         "prior": lambda: prior_sentence(prior, image, problem.modality),
+        SUMMARY: lambda: summary(problem, prior, image, change),
     }
     found = {}
     for name, look in looks.items():
@@ -57,7 +80,21 @@ def verdicts(problem: Problem, prior: Prior | None, image: Tensor) -> dict[str, 
             continue
         if sentence:
             found[name] = sentence
-    return found
+    first = {SUMMARY: found.pop(SUMMARY)} if SUMMARY in found else {}
+    return {**first, **found}
+
+
+def summary(problem: Problem, prior: Prior | None, image: Tensor, change: float) -> str:
+    """One line in plain words; of several slices it tells of the worst."""
+    kind, where = worst_fit(certify(problem, image))
+    parts = [f"{FIT[kind]}{where}"]
+    if change > STILL:
+        parts.append("still changing when stopped")
+    if prior is not None:
+        share = max(supplied_detail(problem, image))
+        parts.append(f"{100 * share:.0f} % of edge detail supplied by the prior")
+    line = "; ".join(parts)
+    return f"{line[0].upper()}{line[1:]}."
 
 
 def prior_sentence(prior: Prior | None, image: Tensor, modality: str) -> str | None:
@@ -102,11 +139,8 @@ def noise_sentence(certificates: list[Certificate], at_best: float | None = None
 
     ``at_best`` is the reduced chi^2 of the image that fits best, where that was looked for.
     """
-    kinds = [c.verdict for c in certificates]
-    kind = max(kinds, key=lambda one: (one not in ("fits", "fits exactly"), kinds.count(one)))
-    short = NOISE[kind]
-    if len(kinds) > 1 and kind not in ("fits", "fits exactly", "noise unknown"):
-        short += f" in {kinds.count(kind)} of {len(kinds)} slices"
+    kind, where = worst_fit(certificates)
+    short = f"{NOISE[kind]}{where}"
     if kind == "noise unknown":
         return f"{short}: whether noise was fitted cannot be told."
     reduced = [c.reduced for c in certificates if c.reduced is not None]
@@ -120,3 +154,12 @@ def noise_sentence(certificates: list[Certificate], at_best: float | None = None
             "(trajectory, coil maps, phase or motion)"
         )
     return f"{said}."
+
+
+def worst_fit(certificates: list[Certificate]) -> tuple[str, str]:
+    """The verdict of the worst slice, and in how many it holds: ' in 2 of 5 slices'."""
+    kinds = [c.verdict for c in certificates]
+    kind = max(kinds, key=lambda one: (one not in ("fits", "fits exactly"), kinds.count(one)))
+    if len(kinds) > 1 and kind not in ("fits", "fits exactly", "noise unknown"):
+        return kind, f" in {kinds.count(kind)} of {len(kinds)} slices"
+    return kind, ""

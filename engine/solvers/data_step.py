@@ -223,6 +223,10 @@ class DataStep:
         x = self._solve(v, self.rho(sigma))
         return x if self.constraint is None else self.constraint.apply(x)
 
+    def nearest(self, v: Tensor, rho: Tensor | float) -> Tensor:
+        """x for a coupling of its own, without the constraint."""
+        return self._solve(v, rho)
+
     def _solve(self, v: Tensor, rho: Tensor | float) -> Tensor:
         problem, settings = self.problem, self.settings
         if settings.couple_z and len(v) > 1:

@@ -5,9 +5,11 @@ import pydicom
 import pytest
 from dicom_files import SECRETS, header, item, write_series
 from pydicom.dataelem import DataElement
+from PySide6.QtCore import QPoint
 from window_driver import until
 
 from app.data.tags import DEEPEST, LONGEST, MASKED, MOST_ROWS, UNREADABLE, tag_rows
+from app.images.menu import PaneMenu
 
 
 def value_of(rows, name):
@@ -97,6 +99,16 @@ def test_the_tags_are_those_of_the_slice_and_can_be_searched(bench, tags):
         assert [row[1] for row in tags.shown_rows()] == ["Slice Thickness"]
     tags.search.setText("no such thing")
     assert not tags.shown_rows()
+
+
+def test_the_menu_of_an_image_leads_to_them(bench, tags):
+    tags.close()
+    pane = bench.window.grid.pane("reference")
+    menu = PaneMenu(pane, QPoint(9, 9))
+    (action,) = [one for one in menu.actions() if one.text().startswith("DICOM tags…")]
+    action.trigger()
+    assert tags.isVisible()
+    menu.deleteLater()
 
 
 def test_names_are_seen_only_when_they_are_not_hidden(bench, tags):

@@ -265,3 +265,25 @@ def test_the_report_compares_runs_of_one_measurement_only(run, fbp, series, tmp_
     with pytest.raises(Cancelled):
         export_report(both, tmp_path / "s.html", cancelled=lambda: True)
     assert names(tmp_path) == ["r.html"]
+
+
+def test_marks_stand_in_the_chosen_corner_of_png_and_report(run, tmp_path):
+    """The picture itself is the same in both: only the corners with the marks differ."""
+    path, _ = run
+    pictures, pages = {}, {}
+    for corner in ("bottom left", "top right"):
+        name = corner.replace(" ", "-")
+        out = RunExport(path, (tmp_path / f"{name}.png",), corner=corner)
+        export_runs([out], WINDOW)
+        pictures[corner] = np.asarray(Image.open(tmp_path / f"{name}.png"), float)
+        report = tmp_path / f"{name}.html"
+        export_report([RunExport(path, (), "ours", corner=corner)], report, WINDOW)
+        pages[corner] = report.read_text(encoding="utf-8")
+    low, high = pictures.values()
+    half = len(low) // 2
+    differ = low != high
+    assert differ[half:, : len(low[0]) // 2].any()
+    assert differ[:half, len(low[0]) // 2 :].any()
+    assert low.shape == high.shape
+    assert differ.mean() < 0.5
+    assert len(set(pages.values())) == 2

@@ -147,7 +147,7 @@ def test_without_panes_the_grid_says_what_to_do(qtbot):
     grid.resize(400, 300)
     grid.show()
     assert grid._empty.isVisible()
-    assert "demo" in grid._empty.text()
+    assert "demo" in grid._empty.words.text()
     grid.add("a", "A")
     assert not grid._empty.isVisible()
     grid.clear()

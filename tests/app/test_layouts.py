@@ -1,13 +1,17 @@
 """Reading, Compare and Research in the real window, and what the images gain from each."""
 
 import pytest
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPalette
-from PySide6.QtWidgets import QApplication
+from pane_events import drag
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt
+from PySide6.QtGui import QHelpEvent, QPalette
+from PySide6.QtWidgets import QAbstractButton, QApplication, QToolButton, QToolTip
 from window_driver import HU, activate, click, press, save_phantom, until
 
+from app.images.display import Tool
 from app.images.pages import LARGE_PX, most_large, pages_of
 from app.layouts.layouts import LAYOUTS
+from app.layouts.rail import WIDEST, Strip
+from app.layouts.tab_order import parts_of
 from app.shell.settings import CHOICES
 from app.theme import Theme
 from app.window import first_size
@@ -246,8 +250,15 @@ def test_the_theme_changes_everything_while_the_window_is_open(benches, tmp_path
     theme = Theme(app, "dark")
     bench = benches(theme=theme)
     bench.open(save_phantom(tmp_path), HU)
-    bench.fill(nfe=3)
+    bench.run(nfe=3)
     window = bench.window
+    window.grid.link.set_tool(Tool.RULER)
+    drag(bench.pane("reference"), Qt.MouseButton.LeftButton, 60, 10)
+    until(lambda: window.right.profile.isVisible(), what="the profile")
+    click(window.center.plots.spectraButton)
+    drawn = (*window.center.plots.plots, window.center.plots.spectra.images, window.right.profile)
+    for plot in drawn:
+        plot.grab()  # what was drawn may be kept
     label = window.left.solver.form.rows["nfe"].label
     assert label.font().bold()
     for mode in ("light", "dark", "light"):
@@ -257,11 +268,102 @@ def test_the_theme_changes_everything_while_the_window_is_open(benches, tmp_path
         for plot in window.center.plots.plots:
             for side in ("left", "bottom"):
                 assert plot.getPlotItem().getAxis(side).textPen().color() == wanted
-        for part in (window.center.plots, window.left, window.right, window.run_bar):
-            grey = part.grab().toImage().pixelColor(1, 1).lightness()
+        for part in (*drawn, window.center.plots, window.left, window.right, window.run_bar):
+            grey = part.grab().toImage().pixelColor(3, 3).lightness()
             assert (grey > 128) == (mode == "light"), part
         assert label.font().bold(), "a changed value is no longer marked"
     theme.deleteLater()
+
+
+def laid_out(widget):
+    """All that is in its layouts; what Qt keeps to itself is left alone."""
+    for part in parts_of(widget):
+        yield part
+        yield from laid_out(part)
+
+
+def worded(window):
+    """The buttons that are seen with their words."""
+    alone = Qt.ToolButtonStyle.ToolButtonIconOnly
+    for button in laid_out(window):
+        if not isinstance(button, QAbstractButton):
+            continue
+        named = not isinstance(button, QToolButton) or button.toolButtonStyle() != alone
+        if button.isVisible() and button.text() and named and not isinstance(button, Strip):
+            yield button
+
+
+def cut_off(window):
+    """Buttons without room for their words, or out of the window."""
+    cut = []
+    for button in worded(window):
+        words = button.fontMetrics().horizontalAdvance(button.text().replace("&", ""))
+        picture = button.iconSize().width() if not button.icon().isNull() else 0
+        if button.width() < words + picture:
+            cut.append(button.text())
+    for bar in (window.center.bar.tool_buttons, window.center.bar.mode_buttons, window.run_bar):
+        if bar.width() < bar.minimumSizeHint().width():
+            cut.append(bar.accessibleName())
+    return cut
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_no_word_on_a_button_is_cut(images, size, name):
+    show(images.window, size, name)
+    assert not cut_off(images.window)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_letters_half_as_large_again_fit_into_a_small_window(benches, tmp_path, request, name):
+    app = QApplication.instance()
+    usual = app.font()
+    request.addfinalizer(lambda: app.setFont(usual))
+    large = app.font()
+    large.setPointSizeF(1.5 * large.pointSizeF())
+    app.setFont(large)
+    bench = benches()
+    bench.open(save_phantom(tmp_path), HU)
+    bench.run(nfe=2)
+    show(bench.window, SIZES[1], name)
+    assert not cut_off(bench.window)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_words_as_long_as_german_ones_fit_into_a_small_window(benches, name):
+    window = benches().window
+    show(window, SIZES[1], name)
+    for button in list(worded(window)):
+        if button.maximumWidth() == WIDEST:  # others are made to measure
+            button.setText(button.text() + "n" * max(3, len(button.text()) * 2 // 5))
+    show(window, SIZES[0], name)
+    show(window, SIZES[1], name)
+    assert not cut_off(window)
+
+
+def test_a_tool_tip_leaves_its_curves_to_be_seen(images):
+    plot = images.window.center.plots.gap
+    where = QPoint(60, 60)
+    QApplication.sendEvent(
+        plot.viewport(), QHelpEvent(QEvent.Type.ToolTip, where, plot.mapToGlobal(where))
+    )
+    (tip,) = [w for w in QApplication.topLevelWidgets() if w.inherits("QTipLabel")]
+    assert tip.isVisible()
+    assert tip.text() == plot.toolTip()
+    assert not tip.geometry().intersects(plot.rect().translated(plot.mapToGlobal(QPoint(0, 0))))
+    QToolTip.hideText()
+    until(lambda: not any(w.inherits("QTipLabel") for w in QApplication.topLevelWidgets()))
+
+
+def test_without_data_the_images_offer_to_open_some(benches):
+    window = benches(loaded=False).window
+    window.layouts.choose("reading")
+    settle()
+    demo = window.grid._empty.buttons["CT demo"]
+    assert demo.isVisible()
+    click(demo)
+    until(lambda: "reference" in window.grid, what="the demo")
+    assert not demo.isVisible()
 
 
 def test_as_many_images_as_stay_large():

@@ -10,7 +10,7 @@ from window_driver import HU, activate, choose, click, press, save_phantom, unti
 
 from app.images.display import Tool
 from app.images.grid import CompareMode
-from app.runs.table import SettingsDiffDialog
+from app.runs.settings_diff import SettingsDiffDialog
 from app.runs.table_model import NOTE, RUN
 
 CTRL = Qt.KeyboardModifier.ControlModifier

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from window_driver import HU, LONG, click, save_phantom, until
 
 from app.runs.progress import Progress
 from app.runs.table_model import NFE, RUN, TIME
+from app.tools.trust.view import NOTHING_YET, UNDER_WAY
 from engine.files.record import RunRecord
 
 
@@ -143,3 +144,40 @@ def test_the_size_of_data_without_a_spacing_says_that(benches, folders, pixel):
     bench.open(folders / "image.npy", options)
     words = bench.window.setup.data.size_words
     assert words.startswith("64 × 40, ")
+
+
+def test_one_verdict_line_under_the_result_leads_to_why(benches, folders):
+    bench = benches()
+    bench.open(save_phantom(folders), HU)
+    entry = bench.run(prior="gaussian", nfe=3)
+    caption = bench.pane(entry.run_id).caption
+    line = entry.verdicts["summary"]
+    assert "% of edge detail supplied by the prior" in line
+    bench.pane(entry.run_id).window().resize(1600, 1000)
+    assert line.startswith(caption.verdict_shown().split(";")[0].rstrip(" …"))
+    click(caption, at=caption.rect().bottomLeft() + QPoint(20, -4))
+    view = bench.window.trust.view
+    assert view is not None
+    assert view.isVisible()
+    assert entry.name in view.head.text()
+    view.close()
+    note = bench.window.right.table.note
+    assert line in note.sentences.text()
+    click(note.whyButton)
+    assert view.isVisible()
+    assert RunRecord.read(entry.record_path).verdicts["summary"] == line
+
+
+def test_the_trust_page_says_that_it_computes(benches, folders):
+    bench = benches()
+    bench.open(save_phantom(folders), HU)
+    entry = bench.run(prior="gaussian", nfe=3)
+    bench.window.show_why(entry.run_id)
+    view = bench.window.trust.view
+    page = view.pages[view.kind]
+    assert page.empty.text() == NOTHING_YET
+    bench.window.trust.ask(view.kind)
+    assert page.empty.text() == UNDER_WAY
+    until(lambda: not bench.window.trust.busy, what="the answer")
+    assert page.empty.text() != UNDER_WAY or not page.empty.isVisible()
+    view.close()

@@ -7,8 +7,8 @@ from app.images.caption import Caption
 from app.images.grid import PaneGrid
 from app.images.text import verdict_lines
 from app.runs.events import RunFinished
+from app.runs.result_note import ResultNote
 from app.runs.store import RunStore
-from app.runs.table import ResultNote
 from app.runs.table_model import describe
 from app.session.jobs import without_prior
 

@@ -24,6 +24,15 @@ def test_the_engine_never_imports_qt_or_the_app():
         assert module.split(".")[0] not in {"PySide6", "pyqtgraph", "qasync", "app"}, path
 
 
+def test_every_module_of_ours_that_is_imported_is_there():
+    """Also those that are imported within a function, when they are needed."""
+    for folder in ("dualscope", "engine", "app", "installer", "examples", "tests"):
+        for path, module in imports(folder):
+            if module.split(".")[0] in {"engine", "app", "dualscope"}:
+                file = ROOT.joinpath(*module.split("."))
+                assert file.with_suffix(".py").is_file() or file.is_dir(), f"{path}: {module}"
+
+
 def operator_classes():
     """The names of all classes made of Operator, wherever they are."""
     bases = {}

@@ -127,6 +127,7 @@ class Trust(Page):
             self.context.messages.notice(reason)
             return
         self.presenter.start(self._question(kind, entry))
+        self.refresh()  # it is being computed
         log.info("%s: %s.", entry.name, TITLES[kind])
 
     def _question(self, kind: str, entry: RunEntry) -> Question:

@@ -31,6 +31,7 @@ COMPUTE_TIP: Final = "Find this out about the slice that is seen."
 STOP_TIP: Final = "Stop after this iteration; seeds that are done are kept."
 SEEDS_TIP: Final = "How many seeds at most; fewer are made when the map has settled."
 NOTHING_YET: Final = "Press Compute to find out."
+UNDER_WAY: Final = "This is being computed."
 MOST_SEEDS: Final = 64
 SIZE: Final = (1160, 640)
 
@@ -141,7 +142,15 @@ class TrustWindow(QWidget):
             if subject is not None and kind in answers:
                 page.show_answer(answers[kind], subject)
             else:
-                page.show_nothing(NOTHING_YET if subject is not None else "")
+                asked = self.presenter.request if self.presenter.busy else None
+                mine = (
+                    asked is not None
+                    and subject is not None
+                    and (asked.kind, asked.run_id, asked.slice)
+                    == (kind, subject.entry.run_id, subject.slice)
+                )
+                nothing = UNDER_WAY if mine else NOTHING_YET
+                page.show_nothing(nothing if subject is not None else "")
         self.refresh()
 
     def show_end(self, ended: Ended) -> None:

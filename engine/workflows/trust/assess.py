@@ -243,7 +243,7 @@ def pictures(found: Assessment) -> list[Picture]:
     window = default_window(found.run.problem, image)
     measured, guessed = found.measured()[0], found.guessed()[0]
     shown = measured.real if short else np.abs(measured)
-    share = f"{100 * found.split.share[0]:.1f} % of the energy"
+    share = f"{100 * found.split.detail[0]:.0f} % of the edges inside the body"
     panes = [
         Picture("Result", image, window),
         Picture("Measured part", shown, window),

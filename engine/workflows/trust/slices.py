@@ -105,7 +105,7 @@ def split(run: OneSlice, control: RunControl, progress: Progress) -> Answer | No
         "guessed": guessed,
         "size": np.abs(guessed),
     }
-    says = f"{100 * parts.share[0]:.1f} % of the image's energy is guessed."
+    says = f"{100 * parts.detail[0]:.0f} % of the edges inside the body are guessed."
     return _answer(problem, maps, "size", (says,))
 
 

@@ -23,12 +23,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.data.images.air import AIR_HU
 from engine.physics.cg import CHECK_EVERY, ConjugateGradients, dot
 from engine.physics.problem import Problem
+from engine.runs.detail import FLOOR, detail_shares, origin_of, penalty_of
 from engine.solvers.data_step import DataStep, DataStepSettings
 
-FLOOR = 1e-5
 # Of the normal equations' residual, at which they count as solved; no less than the number type
 # can tell. In float32 the parts are then right to about a thousandth of the image.
 TOLERANCE = 1e-10
@@ -39,7 +38,8 @@ MOST_STEPS = 2000
 class Split:
     """``measured`` + ``guessed`` is the image above ``origin``, all in the prior's units.
 
-    ``share`` is the guessed part of the image's energy, ``leak`` is ||A g|| / ||A x||, which is
+    ``share`` is the guessed part of the image's energy, ``detail`` of its edges inside the body,
+    ``leak`` is ||A g|| / ||A x||, which is
     zero for a part that lies in the null space entirely; both per slice.
     """
 
@@ -48,6 +48,7 @@ class Split:
     origin: float
     penalty: Tensor  # lambda per slice
     share: list[float]
+    detail: list[float]
     leak: list[float]
     steps: int  # of conjugate gradients; 0 when there is a closed form
     residual: float  # of the normal equations, relative, the worst slice
@@ -62,6 +63,7 @@ class Split:
             "cg_residual": self.residual,
             "cg_tolerance": self.tolerance,
             "guessed_share": self.share,
+            "guessed_detail": self.detail,
             "leak": self.leak,
         }
 
@@ -84,18 +86,8 @@ class Splitter:
         self.problem, self.between = problem, between
         self.origin = origin_of(problem)
         self.data = DataStep(problem, DataStepSettings())
-        self.penalty = self._penalty(image, floor, signal)
+        self.penalty = penalty_of(problem, image, floor, signal)
         self.tolerance = max(TOLERANCE, torch.finfo(image.dtype).eps)
-
-    def _penalty(self, image: Tensor, floor: float, signal: float | None) -> Tensor:
-        problem = self.problem
-        if problem.operator.is_projection:
-            # Its singular values are 0 and 1: the projection itself, whatever the noise.
-            return image.new_zeros(len(image), 1, 1, 1)
-        noise = torch.as_tensor(problem.noise_sigma).to(image)
-        own = image.flatten(1).std(1).view(-1, 1, 1, 1).clamp_min(1e-6)
-        size = own if signal is None else torch.full_like(own, signal)
-        return ((noise / size) ** 2).clamp_min(floor * problem.operator.norm() ** 2)
 
     @torch.no_grad()
     def __call__(self, image: Tensor) -> Split:
@@ -120,6 +112,7 @@ class Splitter:
             self.origin,
             self.penalty,
             share.flatten().tolist(),
+            detail_shares(self.problem, image, measured, guessed),
             leak.flatten().tolist(),
             steps,
             residual,
@@ -146,16 +139,6 @@ class Splitter:
             steps += CHECK_EVERY
         left = dot(cg.r, cg.r) / dot(rhs, rhs).clamp_min(1e-30)
         return cg.x, steps, float(left.max().sqrt())
-
-
-def origin_of(problem: Problem) -> float:
-    """The value that leaves no trace in the measurement: air in CT, nothing in MRI.
-
-    The split of an image depends on what is called zero, and a prior's zero is arbitrary.
-    """
-    if problem.modality != "CT":
-        return 0.0
-    return (AIR_HU - problem.intensity.offset) / problem.intensity.scale
 
 
 LEAST_SEEDS = 4
