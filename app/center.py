@@ -14,7 +14,6 @@ from PySide6.QtWidgets import (
     QMenu,
     QSplitter,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -30,7 +29,7 @@ from app.runs.scrubber import Scrubber
 from app.runs.store import RunStore
 from app.session.panes import PLANES
 from app.theme import GRID_PX
-from app.widgets import EmptyState
+from app.widgets import EmptyState, in_column, in_row
 
 PLOT_PX, THIN_PLOT_PX = 184, 112
 MESSAGE_PX = 800  # a longer line is hard to read
@@ -54,13 +53,8 @@ class Center(QWidget):
         self.plots = PlotPanel(store, runs)
         self.scrubber = Scrubber(store, runs)
         self.images = QWidget()
-        inside = QVBoxLayout(self.images)
-        inside.setContentsMargins(0, 0, 0, 0)
-        inside.setSpacing(0)
-        above = QHBoxLayout()
-        above.setContentsMargins(0, 0, 0, 0)
-        above.setSpacing(0)
-        above.addWidget(self.bar, 1)
+        inside = in_column(spacing=0, margins=0, parent=self.images)
+        above = in_row((self.bar, 1), spacing=0, margins=0)
         self.pager = Pager(self.grid)
         above.addWidget(self.pager, 0, Qt.AlignmentFlag.AlignTop)
         inside.addLayout(above)
@@ -69,10 +63,7 @@ class Center(QWidget):
         self.elsewhere.buttons[BACK].clicked.connect(self.back_wanted)
         self.elsewhere.hide()
         place = QWidget()
-        self._place = QVBoxLayout(place)
-        self._place.setContentsMargins(0, 0, 0, 0)
-        self._place.addWidget(self.elsewhere)
-        self._place.addWidget(self.images)
+        self._place = in_column(self.elsewhere, self.images, margins=0, parent=place)
         self.split = QSplitter(Qt.Orientation.Vertical)
         self.split.setChildrenCollapsible(False)
         self.split.addWidget(place)
@@ -80,11 +71,7 @@ class Center(QWidget):
         self.split.setStretchFactor(0, 1)
         self.split.setStretchFactor(1, 0)
         self.split.setSizes([640, PLOT_PX])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.split, 1)
-        column.addWidget(self.scrubber)
+        in_column((self.split, 1), self.scrubber, spacing=0, margins=0, parent=self)
         messages.setParent(self)
         messages.hide()
         for watched in (messages, self.grid, self.split):
@@ -198,9 +185,7 @@ class ViewBar(QWidget):
         return box
 
     def _build(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(8, 4, 8, 4)
-        column.setSpacing(4)
+        column = in_column(spacing=4, margins=(8, 4, 8, 4), parent=self)
         row = self.row = QHBoxLayout()
         row.setSpacing(4)
         column.addLayout(row)
@@ -212,10 +197,7 @@ class ViewBar(QWidget):
         row.addStretch(1)
         row.addWidget(self.mode_buttons)
         self.sources = QWidget()  # a line of its own: a narrow window has no room for it above
-        pair = QHBoxLayout(self.sources)
-        pair.setContentsMargins(0, 0, 0, 0)
-        pair.setSpacing(4)
-        pair.addStretch(1)
+        pair = in_row(None, spacing=4, margins=0, parent=self.sources)
         for words, box in (("A", self.a), ("B", self.b)):
             pair.addWidget(QLabel(words))
             box.setMinimumContentsLength(12)

@@ -24,7 +24,7 @@ from app.runs.table import RunsTable
 from app.theme import run_style
 from app.widgets import Section, in_column, scrolled
 
-LEFT_PX, RIGHT_PX = 320, 424  # the right one shows all columns of the runs
+LEFT_PX, RIGHT_PX = 320, 464  # the right one shows all columns of the runs
 
 
 class LeftColumn(QWidget):

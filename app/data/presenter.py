@@ -106,7 +106,8 @@ class DataPresenter(QObject):
         shown = now is self.current and self._opening is None
         if item is None or (item.chosen and shown):
             return
-        options = {**now.options, "dataset": key}
+        # back to the series a result was made of: its runs are known by these options
+        options = now.options if item.chosen else {**now.options, "dataset": key}
         self._open(now.text, options, now.found)
 
     def add_result(self, item: SeriesItem, picture: np.ndarray | None = None) -> None:

@@ -7,21 +7,36 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+import numpy as np
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.images import text
-from app.images.display import LinkedView
-from app.images.orientation import edge_letters
+from app.images.display import LinkedView, Orientation
 from app.images.overlay import ColourBar, OverlayText, ScaleBar
 from app.theme import GRID_PX, SMALLEST_TEXT_PX, RunStyle, tabular
 from app.widgets import plain_tip
-from engine.spec.marks import CORNERS, RESEARCH
+from engine.spec.marks import CORNERS, NO_LETTERS, RESEARCH, EdgeLetters, letters_of
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
     from engine.metrics.roi import RoiStatistics
+
+
+def edge_letters(placement: Placement | None, orientation: Orientation) -> EdgeLetters:
+    """What lies beyond each edge of the pane as it is turned now; nothing when unknown."""
+    if placement is None:
+        return NO_LETTERS
+    along_row = np.asarray(placement.along_row, dtype=float)
+    along_column = np.asarray(placement.along_column, dtype=float)
+
+    def towards(x: float, y: float) -> str:
+        columns, rows = orientation.to_image(x, y)
+        return letters_of(columns * along_row + rows * along_column)
+
+    return EdgeLetters(towards(-1, 0), towards(0, -1), towards(1, 0), towards(0, 1))
+
 
 LINE_PX = 3
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from PySide6.QtCore import Qt, QTimer, Signal, Slot
 from PySide6.QtGui import QCloseEvent
-from PySide6.QtWidgets import QHBoxLayout, QStackedLayout, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedLayout, QToolButton, QWidget
 
 from app.plots.curves import CurvePlot
 from app.plots.drawing import (
@@ -23,7 +23,7 @@ from app.plots.drawing import (
 from app.plots.psd_image import PsdWindow
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunEntry, RunStore
-from app.widgets import EmptyState
+from app.widgets import EmptyState, in_column, in_row
 
 NO_REFERENCE: Final = "No reference image:\nPSNR needs one."
 NO_RUN: Final = "Curves appear here when a run starts."
@@ -101,28 +101,24 @@ class PlotPanel(QWidget):
         self.spectraButton.toggled.connect(self._on_spectra)
 
         self.header = QWidget(self)
-        head = QHBoxLayout(self.header)
-        head.setContentsMargins(0, 0, 0, 0)
-        head.setSpacing(8)
-        head.addWidget(self.foldButton)
-        head.addWidget(self.legend, 1)
-        head.addWidget(self.spectraButton)
+        in_row(
+            self.foldButton,
+            (self.legend, 1),
+            self.spectraButton,
+            spacing=8,
+            margins=0,
+            parent=self.header,
+        )
         self.body = QWidget(self)
         self.nothing = EmptyState(NO_RUN)
         drawn = QWidget()
         self._pages = QStackedLayout(self.body)
         self._pages.addWidget(self.nothing)
         self._pages.addWidget(drawn)
-        row = QHBoxLayout(drawn)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
+        row = in_row(spacing=0, margins=0, parent=drawn)
         for plot in self.plots:
             row.addWidget(plot, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        layout.addWidget(self.header)
-        layout.addWidget(self.body, 1)
+        in_column(self.header, (self.body, 1), spacing=0, margins=0, parent=self)
 
         store.added.connect(self._on_added)
         store.updated.connect(self._on_updated)

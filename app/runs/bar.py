@@ -7,13 +7,13 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Slot
 from PySide6.QtGui import QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QWidget
 
 from app.background import JobPresenter, Step
 from app.runs.presenter import RunPresenter
 from app.runs.progress import Progress
 from app.theme import GRID_PX, tabular
-from app.widgets import plain_tip
+from app.widgets import in_row, plain_tip
 
 IDLE: Final = "Nothing is running."
 TIPS: Final = {
@@ -74,13 +74,15 @@ class RunBar(QWidget):
         metrics = self.buttons["pause"].fontMetrics()
         self.buttons["pause"].setMinimumWidth(metrics.horizontalAdvance("Resume") + 32)
 
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(8, 4, 8, 4)
-        layout.setSpacing(8)
-        layout.addWidget(self.status, 1)
-        layout.addWidget(self.bar, 1)
-        layout.addWidget(self.left)
-        layout.addWidget(self.times)
+        layout = in_row(
+            (self.status, 1),
+            (self.bar, 1),
+            self.left,
+            self.times,
+            spacing=8,
+            margins=(8, 4, 8, 4),
+            parent=self,
+        )
         for button in self.buttons.values():
             layout.addWidget(button)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.runs.store import RunStore
+from app.widgets import in_column, in_row
 from engine.spec.numbers import regions_in_words
 
 
@@ -38,15 +39,8 @@ class ResultNote(QWidget):
         self.whyButton.setAccessibleName("Why: where this run is guessing")
         self.whyButton.setToolTip("See which parts of the image were measured and which supplied.")
         self.whyButton.clicked.connect(self._on_why)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        layout.addWidget(self.sentences)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(8)
-        buttons.addWidget(self.whyButton)
-        buttons.addWidget(self.compareButton)
-        buttons.addStretch(1)
+        layout = in_column(self.sentences, spacing=4, margins=0, parent=self)
+        buttons = in_row(self.whyButton, self.compareButton, None, spacing=8)
         layout.addLayout(buttons)
         store.updated.connect(self._on_changed)
         store.removed.connect(self._on_changed)

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,7 +20,7 @@ from app.forms.labels import label_of
 from app.runs.colours import SWATCH_PX, swatch
 from app.runs.store import RunEntry, settings_diff
 from app.runs.table_model import ended_words
-from app.widgets import plain_look
+from app.widgets import in_column, plain_look
 
 
 class SettingsDiffView(QWidget):
@@ -48,11 +47,7 @@ class SettingsDiffView(QWidget):
             self.table.setItem(row, 0, QTableWidgetItem(setting_name(name)))
             for column, value in enumerate(values, start=1):
                 self.table.setItem(row, column, QTableWidgetItem(value_text(value)))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(8)
-        layout.addWidget(self.summary)
-        layout.addWidget(self.table)
+        in_column(self.summary, self.table, spacing=8, margins=0, parent=self)
 
 
 class SettingsDiffDialog(QDialog):
@@ -65,10 +60,7 @@ class SettingsDiffDialog(QDialog):
         self.view = SettingsDiffView(a, b, self)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close, self)
         buttons.rejected.connect(self.reject)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(16, 16, 16, 16)
-        layout.addWidget(self.view)
-        layout.addWidget(buttons)
+        in_column(self.view, buttons, margins=16, parent=self)
         self.resize(560, 360)
 
 

@@ -21,10 +21,10 @@ from app.runs.colours import SWATCH_PX
 from app.runs.result_note import ResultNote
 from app.runs.settings_diff import SettingsDiffDialog
 from app.runs.store import RunEntry, RunStore
-from app.runs.table_model import RUN, RunsModel
+from app.runs.table_model import NFE, RUN, RunsModel
 from app.widgets import plain_look
 
-WIDEST = ("slice 99, R 4.27", "interrupted", "99.99", "0.999", "999.9", "a remark")
+WIDEST = ("slice 99, R 4.27", "12 of 12", "99.99", "0.999", "999.9", "a remark")
 ROW_PX = 40  # two lines
 EMPTY = "No runs yet.\nSet the solver and press Run.\nEarlier runs are in the library (Ctrl+L)."
 
@@ -51,7 +51,6 @@ class RunsTable(QWidget):
         self.model = RunsModel(store, self)
         self.table = QTableView(self)
         self.table.setModel(self.model)
-        self._names = {WIDEST[RUN]}  # that there is room for
         self._chosen: list[str] = []
         self._prepare_table()
         self.empty = QLabel(EMPTY, self)
@@ -165,12 +164,15 @@ class RunsTable(QWidget):
             self.shown.emit(chosen[0])
 
     def _make_room(self) -> None:
-        """The names are seen whole: the column of notes gives way."""
-        names = {entry.name for entry in self.store}
-        if not names <= self._names:
-            self._names |= names
-            width = max(map(self.table.fontMetrics().horizontalAdvance, self._names))
-            self.table.setColumnWidth(RUN, min(width, WIDEST_NAME_PX) + BESIDE_NAME_PX)
+        """What stands in the first columns is seen whole: the column of notes gives way."""
+        metrics = self.table.fontMetrics()
+        for column, beside, most in ((RUN, BESIDE_NAME_PX, WIDEST_NAME_PX), (NFE, 8, 100)):
+            rows = range(self.model.rowCount())
+            cells = (str(self.model.index(row, column).data()) for row in rows)
+            lines = (line for words in cells for line in words.splitlines())
+            wanted = min(max(map(metrics.horizontalAdvance, lines), default=0), most) + beside
+            if wanted > self.table.columnWidth(column):
+                self.table.setColumnWidth(column, wanted)
 
     @Slot()
     def _refresh(self) -> None:

@@ -16,10 +16,11 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPalette,
 )
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from app.shell.crash import DetailsDialog
 from app.theme import is_dark
+from app.widgets import in_row
 
 STRIPE_PX: Final = 4
 # of an error and of a notice, on light and on dark
@@ -58,14 +59,16 @@ class Messages(QWidget):
         self.dismissButton.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.dismissButton.setAccessibleName("Dismiss this message")
         self.dismissButton.setToolTip("Dismiss this message. (Esc)")
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(STRIPE_PX + 8, 4, 8, 4)
-        layout.setSpacing(8)
-        layout.addWidget(self.sign)
-        layout.addWidget(self.sentence, 1)
-        layout.addWidget(self.count)
-        layout.addWidget(self.detailsButton)
-        layout.addWidget(self.dismissButton)
+        in_row(
+            self.sign,
+            (self.sentence, 1),
+            self.count,
+            self.detailsButton,
+            self.dismissButton,
+            spacing=8,
+            margins=(STRIPE_PX + 8, 4, 8, 4),
+            parent=self,
+        )
         self.detailsButton.clicked.connect(self.show_details)
         self.dismissButton.clicked.connect(self.queue.dismiss)
         self.queue.changed.connect(self._show)

@@ -22,7 +22,7 @@ def compiled_sum(filtered: Tensor, geometry: CTGeometry) -> Tensor:
     loop, places = ray_kernels.back_projection(), _places_of_pixels(geometry)
     views = functional.pad(filtered[:, 0], (1, 2)).contiguous().numpy()
     images = np.zeros((len(views), *geometry.image_size), dtype=np.float32)
-    seen = np.zeros(images.shape, dtype=np.float32)
+    missed = np.zeros(images.shape, dtype=np.float32)
     rows = geometry.image_size[0]
     pieces = -(-rows // ROWS_AT_ONCE)
 
@@ -30,11 +30,11 @@ def compiled_sum(filtered: Tensor, geometry: CTGeometry) -> Tensor:
         image, part = divmod(i, pieces)
         low, high = part * ROWS_AT_ONCE, min((part + 1) * ROWS_AT_ONCE, rows)
         parallel = geometry.kind == "parallel"
-        loop(views[image], places, parallel, images[image], seen[image], low, high)
+        loop(views[image], places, parallel, images[image], missed[image], low, high)
 
     ray_kernels.in_threads(act, len(views) * pieces, torch.get_num_threads())
-    images_and_seen = torch.from_numpy(images), torch.from_numpy(seen)
-    return by_views_that_see(*images_and_seen, geometry.views)[:, None]
+    seen = geometry.views - torch.from_numpy(missed)
+    return by_views_that_see(torch.from_numpy(images), seen, geometry.views)[:, None]
 
 
 def _places_of_pixels(geometry: CTGeometry) -> NDArray[np.float64]:

@@ -143,8 +143,8 @@ def unrolled(source: str, lanes: int) -> str:
     return re.sub(r"\bLANES\b", str(lanes), text)
 
 
-def back_project_rows(views, places, parallel, image, seen, low, high):  # type: ignore[no-untyped-def]
-    """Add the filtered views up at the pixels of some rows, and count who sees each pixel.
+def back_project_rows(views, places, parallel, image, missed, low, high):  # type: ignore[no-untyped-def]
+    """Add the filtered views up at the pixels of some rows, and count who misses each pixel.
 
     ``views`` have an empty bin before and two behind them. View v sees pixel (row, column) at
     (p0 + p1 column + p2 row) / w in bins, with w = p3 + p4 column + p5 row and p = places[v];
@@ -155,14 +155,29 @@ def back_project_rows(views, places, parallel, image, seen, low, high):  # type:
         view, p = views[v], places[v]
         for row in range(low, high):
             place_0, far_0 = p[0] + p[2] * row, p[3] + p[5] * row
-            for column in range(image.shape[1]):
+            # the columns on the detector: all between two ends
+            left, right = 0, image.shape[1]
+            while left < right:
+                place = (place_0 + p[1] * left) / (far_0 + p[4] * left)
+                if -0.5 <= place <= bins - 0.5:
+                    break
+                left += 1
+            while left < right:
+                place = (place_0 + p[1] * (right - 1)) / (far_0 + p[4] * (right - 1))
+                if -0.5 <= place <= bins - 0.5:
+                    break
+                right -= 1
+            for column in range(left, right):
                 place, weight = place_0 + p[1] * column, np.float32(1)
                 if not parallel:
                     near = 1.0 / (far_0 + p[4] * column)
                     place, weight = place * near, np.float32(near * near)
-                on_detector = (place >= -0.5) & (place <= bins - 0.5)
                 place = min(max(place, -1.0), float(bins)) + 1.0
-                i = np.int32(place)
-                value = view[i] + np.float32(place - i) * (view[i + 1] - view[i])
-                image[row, column] += weight * value if on_detector else np.float32(0)
-                seen[row, column] += on_detector
+                i = U(place)
+                below = view[i]
+                between = np.float32(place - i) * (view[i + U(1)] - below)
+                image[row, column] += weight * (below + between)
+            for column in range(left):
+                missed[row, column] += 1
+            for column in range(right, image.shape[1]):
+                missed[row, column] += 1

@@ -14,9 +14,6 @@ from engine.spec.errors import RequestError
 # and whose lengths are in pixels: see `paper_rho_weight`.
 PAPER_RHO = 1e-5
 
-# The steps of `paper-lact` in version 0.2: as close to the true images as those of today.
-BEFORE: dict[str, Any] = {"cg_iterations": 100, "preconditioner_floor": 0.02}
-
 PRESETS = ("paper-svct", "paper-lact", "paper-mri", "paper-code")
 
 
@@ -50,10 +47,8 @@ def apply_preset(name: str | None, problem: Problem, solver: str = "") -> dict[s
         return common | {"cg_iterations": 20}
     if name == "paper-lact" and is_ct:
         return common | {
-            # the lower the floor, the sooner what is measured weakly arrives
-            "cg_iterations": 50,
+            "cg_iterations": 100,
             "preconditioner": "filtered",
-            "preconditioner_floor": 0.002,
             "rho_over_sigma2": paper_rho_weight(problem),
         }
     if name == "paper-mri" and not is_ct:

@@ -8,8 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPalette
 
-from app.forms.ct_panel import MEASURED, CTPanel
-from app.forms.dial import PolarDial
+from app.forms.ct_panel import MEASURED, CTPanel, PolarDial
 from app.forms.labels import choice_of
 from app.forms.mri_panel import MRIPanel
 from app.forms.pictures import MaskPicture, SinogramStrip

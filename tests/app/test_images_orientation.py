@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PySide6.QtTest import QTest
 
+from app.images.caption import edge_letters
 from app.images.display import Orientation
-from app.images.orientation import edge_letters
 from app.images.pane import ImagePane
 from engine.data.dataset import Placement
 

@@ -8,12 +8,14 @@ from PySide6.QtCore import QPoint, QPointF, Qt, QTimer
 from PySide6.QtGui import QPainter, QPicture
 from window_driver import slowness
 
+from app.forms.choices import load_choices
 from app.plots.axes import PowerAxis, SteadyRange, power_text, shade_path
 from app.plots.curves import CurvePlot, log_or_nan
 from app.plots.panel import PlotPanel
 from app.plots.psd_image import PsdImages
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
+from engine.files.library import RunLibrary
 from engine.runs.frames import Frame
 
 
@@ -136,8 +138,9 @@ def test_shading_covers_only_the_deficit():
 
 @pytest.fixture
 def parts(qtbot, tmp_path):
+    load_choices()  # the methods bring their colours
     store = RunStore()
-    presenter = RunPresenter(store, tmp_path)
+    presenter = RunPresenter(store, RunLibrary(tmp_path))
     panel = PlotPanel(store, presenter)
     qtbot.addWidget(panel)
     panel.resize(900, 220)

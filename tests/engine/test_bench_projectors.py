@@ -11,10 +11,14 @@ def test_every_projector_and_both_data_steps_are_measured():
         assert names.count(name) == 2
     for name in ("FBP before", "FBP", "forward", "adjoint", "(a stored matrix)"):
         assert names.count(name) == 1
-    before, now = (row for row in rows if row["table"].startswith("Data step"))
-    assert before["case"].startswith("before: 100")
-    assert before["times before"] == 1
-    assert now["times before"] == now["ms"] / before["ms"]
+    steps = [row for row in rows if row["table"].startswith("Limited-angle")]
+    assert [row["case"].split(":")[0] for row in steps] == [
+        *("paper-lact, before", "paper-lact, now", "paper-lact, low floor"),
+        *("default, before", "default, now"),
+    ]
+    for before, *others in (steps[:3], steps[3:]):
+        assert before["times before"] == 1
+        assert all(row["times before"] == row["ms"] / before["ms"] for row in others)
 
 
 def test_work_is_measured_in_turn_and_the_first_round_only_warms_up():

@@ -66,14 +66,20 @@ def child(name: str, folder: Path, seconds: int) -> None:
         flags = [f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY_MB}", f"-timeout={HANGS}"]
         flags += [f"-artifact_prefix={folder}/finding-", "-print_final_stats=1"]
         flags += [f"-max_len={LONGEST}", "-verbosity=0"]
-        for seed in sorted((folder / "corpus").iterdir()):  # libraries are loaded by the way
-            trial(TARGETS[name])(seed.read_bytes())
+        warm_up(trial(TARGETS[name]), folder)
         atheris.Setup([name, *flags, str(folder / "corpus")], watched(trial(TARGETS[name])))
         atheris.Fuzz()
         return
     from fuzz_targets import TARGETS, trial
 
+    warm_up(trial(TARGETS[name]), folder)
     at_random(watched(trial(TARGETS[name])), folder, seconds)
+
+
+def warm_up(one, folder: Path) -> None:
+    """Libraries are loaded while nobody looks at the time."""
+    for seed in sorted((folder / "corpus").iterdir()):
+        one(seed.read_bytes())
 
 
 MODULES = {

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from PySide6.QtCore import Qt, Signal, Slot
-from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QWidget
 
 from app.forms.fields import CalmCombo
 from app.forms.rows import SentenceLabel
 from app.tools.dose.model import SWEEPS, CurrentScan, DoseRequest, Sweep, jobs_of, values_of
+from app.widgets import in_column
 from engine.spec.errors import RequestError
 
 WIDTH_PX: Final = 280
@@ -50,14 +51,7 @@ class DosePanel(QWidget):
         form.setRowWrapPolicy(QFormLayout.RowWrapPolicy.WrapAllRows)
         form.addRow("Sweep", self.box)
         form.addRow("Values", self.values)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.words)
-        column.addLayout(form)
-        column.addWidget(self.fault)
-        column.addWidget(self.time)
-        column.addStretch(1)
+        in_column(self.words, form, self.fault, self.time, None, spacing=8, margins=0, parent=self)
         self.setFixedWidth(WIDTH_PX)
         self.box.currentIndexChanged.connect(self._on_sweep)
         self.values.textChanged.connect(self._on_values)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from PySide6.QtCore import QRect, Qt, Signal, Slot
 from PySide6.QtGui import QColor, QImage, QPainter
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSplitter, QWidget
 
 from app.background import Ended, JobPresenter
 from app.export.controller import save_picture
@@ -24,6 +24,7 @@ from app.theme import SMALLEST_TEXT_PX, run_style, tabular
 from app.tools.dose.model import CurrentScan, DoseRequest, Sweep
 from app.tools.dose.panel import DosePanel, Times
 from app.tools.table_window import TableWindow
+from app.widgets import in_column, in_row
 from engine.spec.marks import RESEARCH
 
 if TYPE_CHECKING:
@@ -90,19 +91,13 @@ class DoseWindow(TableWindow):
         for plot in self.plots.values():
             row.addWidget(plot)
         below = QWidget()
-        line = QHBoxLayout(below)
-        line.setContentsMargins(0, 0, 0, 0)
-        line.setSpacing(8)
+        line = in_row(spacing=8, margins=0, parent=below)
         self.pages.setMaximumWidth(TABLE_PX)
         line.addWidget(self.pages, 1)
         line.addWidget(self.curves, 1)
         images = QWidget()
-        column = QVBoxLayout(images)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        top = QHBoxLayout()
-        top.addWidget(self.window_box)
-        top.addStretch(1)
+        column = in_column(spacing=4, margins=0, parent=images)
+        top = in_row(self.window_box, None)
         column.addLayout(top)
         column.addWidget(self.grid, 1)
         split = QSplitter(Qt.Orientation.Vertical)

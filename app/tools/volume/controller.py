@@ -15,7 +15,6 @@ from PySide6.QtWidgets import (
     QHeaderView,
     QPushButton,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -28,7 +27,7 @@ from app.tools.table_window import ResultsModel, TableWindow
 from app.tools.volume.browser import VolumeBrowser
 from app.tools.volume.model import COMPUTING, CurrentSettings, VolumeRequest, VolumeTable
 from app.tools.volume.panel import VolumePanel
-from app.widgets import ask_first, plain_look
+from app.widgets import ask_first, in_column, plain_look
 from engine.files.folders import state_folder
 from engine.spec.control import RunControl
 from engine.workflows.cluster.compute_targets import UNENCRYPTED, ClusterAddress
@@ -202,12 +201,7 @@ class VolumeWindow(TableWindow):
         self.look = QPushButton("Look at the volume")
         self.look.setAccessibleName("Look at the volume")
         whole = QWidget()
-        column = QVBoxLayout(whole)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(8)
-        column.addWidget(self.pages, 1)
-        column.addWidget(self.workers)
-        column.addWidget(self.dashboard)
+        in_column((self.pages, 1), self.workers, self.dashboard, spacing=8, margins=0, parent=whole)
         self._show_workers(Table(), "")
         return whole
 

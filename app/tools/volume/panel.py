@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QSpinBox,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -29,7 +28,7 @@ from app.forms.run_menu import in_words
 from app.forms.slices import ALL, RANGE, SliceChoice
 from app.pace_book import UNKNOWN, about
 from app.tools.volume.model import CurrentSettings, VolumeRequest, usual_folder
-from app.widgets import ask_path, plain_tip
+from app.widgets import ask_path, in_column, in_row, plain_tip
 from engine.spec.errors import RequestError
 from engine.spec.job import Job
 from engine.workflows.cluster.compute_targets import (
@@ -142,10 +141,7 @@ class VolumePanel(QWidget):
         kept.setSpacing(4)
         kept.addWidget(self.folder, 1)
         kept.addWidget(self.browse)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
-        column.addWidget(self.slices)
+        column = in_column(self.slices, spacing=4, margins=0, parent=self)
         for title, parts in (
             ("As set in the window now", (self.words, self.time)),
             ("Along z", (coupled, self.coupling)),
@@ -278,17 +274,11 @@ class PlacePicker(QWidget):
         self.tls_rows = []
         for name, line in self.files.items():
             row = QWidget()
-            place = QHBoxLayout(row)
-            place.setContentsMargins(0, 0, 0, 0)
-            place.setSpacing(4)
-            place.addWidget(line, 1)
-            place.addWidget(self.browse[name])
+            in_row((line, 1), self.browse[name], spacing=4, margins=0, parent=row)
             addresses.addRow(f"TLS {name}", row)
             self.tls_rows.append(row)
         self.addresses = addresses
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column = in_column(spacing=4, margins=0, parent=self)
         for widget in (self.kind, self.several, self.cluster, self.words):
             column.addWidget(widget)
 

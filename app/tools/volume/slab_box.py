@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QSpinBox, QWidget
+from PySide6.QtWidgets import QSpinBox, QWidget
 
 from app.forms.fields import CalmCombo
 from app.theme import tabular
 from app.tools.volume.space import ONE, Thick
+from app.widgets import in_row
 from engine.data.images.slab import Slab
 
 WORDS: Final[dict[Slab | None, str]] = {
@@ -39,11 +40,7 @@ class SlabBox(QWidget):
         self.mm.setToolTip("How thick the slab is around each cut.")
         self.mm.setKeyboardTracking(False)
         self.mm.setFont(tabular(self.mm.font()))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(4)
-        row.addWidget(self.how)
-        row.addWidget(self.mm)
+        in_row(self.how, self.mm, spacing=4, margins=0, parent=self)
         self.how.currentIndexChanged.connect(self._on_changed)
         self.mm.valueChanged.connect(self._on_changed)
         self._refresh()

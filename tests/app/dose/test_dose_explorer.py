@@ -118,7 +118,7 @@ def test_a_dose_that_cannot_be_is_a_row_that_says_why(bench, page):
     assert "10000" in column(page, "note")[1].replace(",", "")
 
 
-def test_calls_are_offered_only_for_methods_that_make_them_and_r_for_mr(bench, page):
+def test_calls_are_offered_only_for_methods_that_make_them(bench, page):
     bench.fill(method="fbp")
     page.panel.refresh()
     assert page.panel.box.findText("NFE (denoiser calls)") < 0
@@ -128,3 +128,19 @@ def test_calls_are_offered_only_for_methods_that_make_them_and_r_for_mr(bench, p
     page.panel.values.setText("2, 3")
     sweep(page)
     assert [tile.history[-1]["nfe"] for tile in page.tiles] == [2, 3]
+
+
+def test_of_an_mr_image_the_acceleration_is_swept(bench, page, tmp_path):
+    before = bench.window.setup.data
+    np.save(tmp_path / "mr.npy", np.load(save_phantom(tmp_path)) / 1500 + 1)
+    bench.open(tmp_path / "mr.npy", {"kind": "image", "modality": "mr"})
+    bench.fill(method="dc-pnpdp", prior="tv", nfe=3)
+    page.panel.refresh()
+    assert page.panel.box.findText("Views") < 0
+    choose(page.panel.box, "Acceleration R")
+    page.panel.values.setText("2, 8")
+    sweep(page)
+    less, more = (float(value) for value in column(page, "PSNR dB"))
+    assert less > more
+    assert "direct" in page.plots["psnr"].curves
+    bench.open(before.text, before.options)

@@ -15,8 +15,8 @@ from PySide6.QtTest import QTest
 from window_driver import choose, press, sentences, until
 
 from app.data import opening
+from app.images.caption import edge_letters
 from app.images.display import Orientation, Tool
-from app.images.orientation import edge_letters
 from app.runs.stack import StackImages
 from app.tools.volume.series_source import SeriesSource, geometry_notes
 from app.tools.volume.source import DIFFERENCE, REFERENCE, RESULT

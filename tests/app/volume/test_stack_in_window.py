@@ -1,5 +1,7 @@
 """Run on a range or the whole stack, from the Run button: the panes fill slice by slice."""
 
+import shutil
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QTimer
@@ -255,3 +257,26 @@ def test_the_window_answers_while_a_large_stack_streams_and_is_scrolled(ct, tmp_
     beat.stop()
     assert len(ct.runs()[-1].stack.metrics) == 8
     assert beat.busiest < 0.05 * slowness()
+
+
+def test_back_from_a_result_to_its_dicom_series_its_runs_are_there_again(ct, tmp_path):
+    window = ct.window
+    first = run_all(ct)
+    wait_stack(ct)
+    shutil.copytree(first.stack.series, tmp_path / "series")
+    ct.open(tmp_path / "series")
+    ct.fill(nfe=2)
+    entry = run_all(ct)
+    wait_stack(ct)
+    series, opened = window.browser.series, window.setup.data
+    rows = [series.items.item(row).text() for row in range(series.items.rowCount())]
+    mine = next(row for row, text in enumerate(rows) if entry.name in text)
+    series.setCurrentIndex(series.items.index(mine, 0))
+    ct.wait_opened(opened)
+    result = window.setup.data
+    assert result.text == str(entry.stack.series)
+    assert not window.panes.belongs(entry)
+    series.setCurrentIndex(series.items.index(0, 0))
+    ct.wait_opened(result)
+    assert window.panes.belongs(entry)
+    assert ct.pane(entry.run_id).image is not None

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from app.images.caption import edge_letters
 from app.images.display import Orientation
-from app.images.orientation import edge_letters
 from app.tools.volume.space import cuts_of
 from engine.data.dataset import Placement
 
