@@ -21,7 +21,6 @@ from engine.spec.marks import CORNERS, NO_LETTERS, RESEARCH, EdgeLetters, letter
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
-    from engine.metrics.roi import RoiStatistics
 
 
 def edge_letters(placement: Placement | None, orientation: Orientation) -> EdgeLetters:
@@ -154,7 +153,6 @@ class Annotations:
     patient_masked: bool = True
     run_lines: tuple[str, ...] = ()
     placement: Placement | None = None
-    statistics: RoiStatistics | None = None
     not_finite: int = 0
 
     def compose(
@@ -171,7 +169,7 @@ class Annotations:
             scale=scale,
             top_right=(*self.run_lines, "RESEARCH") if self.run_lines else (),
             bottom_left=bottom_left,
-            bottom_right=self._bottom_right(link, modality),
+            bottom_right=self._bottom_right(link),
             letters=edge_letters(self.placement, state.orientation),
             bar=bar,
         )
@@ -202,15 +200,10 @@ class Annotations:
             scale=scale,
         )
 
-    def _bottom_right(self, link: LinkedView, modality: str) -> tuple[str, ...]:
+    def _bottom_right(self, link: LinkedView) -> tuple[str, ...]:
         lines = []
         if self.not_finite:
             lines.append(f"{self.not_finite} px not a number")
-        if self.statistics is not None:
-            unit = text.unit_of(modality)
-            digits = ".1f" if modality == "CT" else ".4g"
-            lines.append(f"mean {self.statistics.mean:{digits}} {unit}")
-            lines.append(f"SD {self.statistics.sd:{digits}} {unit}")
         if link.slice_count > 1:
             lines.append(f"Slice {link.state.slice + 1} / {link.slice_count}")
         return tuple(lines)

@@ -95,7 +95,6 @@ class Inspector(QObject):
         region, line = drawn.region, drawn.line
         found = self.values.get(region.number, {}) if region is not None else {}
         for pane in everyone:
-            pane.set_statistics(found[pane].statistics if pane in found else None)
             pane.view.set_words({one.number: self._words(one, pane) for one in drawn.shown()})
         if found or self.statistics:
             self.statistics = list(found.values())

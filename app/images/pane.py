@@ -35,7 +35,6 @@ from engine.spec.marks import RESEARCH
 
 if TYPE_CHECKING:
     from engine.data.dataset import Placement
-    from engine.metrics.roi import RoiStatistics
 
 
 LEGIBLE_PX: Final = 480  # a narrower picture is enlarged: its marks must be read
@@ -148,7 +147,6 @@ class ImagePane(QWidget):
     def clear(self) -> None:
         self.image = None
         self.annotations.not_finite = 0
-        self.annotations.statistics = None
         self.view.image_item.clear()
         self.view.image_item.setVisible(False)
         self.link.set_field(id(self), None)
@@ -198,10 +196,6 @@ class ImagePane(QWidget):
 
     def set_colour_bar(self, shown: bool) -> None:
         self._bar_shown = shown
-        self.refresh_overlay()
-
-    def set_statistics(self, statistics: RoiStatistics | None) -> None:
-        self.annotations.statistics = statistics
         self.refresh_overlay()
 
     # -- window -----------------------------------------------------------------------------

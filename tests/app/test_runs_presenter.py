@@ -11,6 +11,7 @@ import pytest
 from PySide6.QtCore import QTimer
 from window_driver import LONG, slowness, stands_at
 
+from app.forms.choices import load_choices
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
 from engine.files.checkpoint import Checkpoint
@@ -172,6 +173,7 @@ def test_two_jobs_alternate_from_the_same_problem_and_equal_runs_made_alone(
 )
 def test_a_wrong_request_becomes_one_sentence(qtbot, presenter, phantom_file, change, words):
     failures = collect(presenter.failed)
+    load_choices()  # the labels of the methods' settings come with the engine
     (run_id,) = presenter.start([job(phantom_file) | change])
     wait_until_idle(qtbot, presenter)
     ((failure,),) = failures

@@ -5,6 +5,7 @@ import pytest
 from PySide6.QtCore import QItemSelectionModel, QPoint, Qt
 from PySide6.QtWidgets import QDialog, QLineEdit
 
+from app.forms.choices import load_choices
 from app.runs.bar import RunBar, left_text, times_text
 from app.runs.presenter import RunPresenter
 from app.runs.progress import Progress
@@ -221,6 +222,7 @@ def test_selecting_a_run_shows_it(qtbot, table):
 
 
 def test_two_runs_are_compared_with_the_older_on_the_left(qtbot, table):
+    load_choices()  # the labels of the methods' settings come with the engine
     assert not table.compareButton.isEnabled()
     click_row(qtbot, table, 0)
     assert "Select exactly two" in table.compareButton.toolTip()

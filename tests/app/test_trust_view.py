@@ -86,7 +86,7 @@ def test_every_map_is_the_engines_and_explains_itself(bench, run, page):
     assert np.array_equal(over.values, np.abs(guessed.image))
     assert np.array_equal(over.image, run.images[0])
     assert np.allclose(measured.image + guessed.image, run.images[0], atol=0.05)
-    assert f"{100 * found.split.share[0]:.1f} % of the image's energy" in split.says.text()
+    assert f"{100 * found.split.detail[0]:.0f} % of the edges inside the body" in split.says.text()
     spread = ask(page, SPREAD)
     assert np.allclose(spread.panes[0].image, found.spread.sd[0], atol=1e-3)
     assert spread.panes[0].image.any()

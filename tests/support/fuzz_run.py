@@ -146,7 +146,7 @@ def run(name: str, seconds: int, findings: Path) -> dict:
             "inputs": figures.get("number_of_executed_units", 0),
             "peak_mb": figures.get("peak_rss_mb", 0),
             "slowest_s": figures.get("slowest_unit_time_sec", 0),
-            "findings": kept if done.returncode == 0 else kept or [said[-3000:]],
+            "findings": kept if done.returncode == 0 else [*kept, said[-3000:]],
         }
 
 

@@ -180,7 +180,7 @@ def test_runs_of_every_modality_end_with_a_reduced_chi_square_near_one(method, s
     problem = dataset.problem([0], asked, prior.info.intensity, 0)
     solver = find_solver(method)
     more = {"sigma_max": 0.5} if dataset.modality == "MR" else {}
-    settings = solver.settings_class.pick({"nfe": 25, **more})
+    settings = solver.settings_class.pick({"nfe": 50, **more})
     with torch.no_grad():
         *_, last = solver.iterate(problem, with_air(prior, problem), settings, [make_generator(0)])
     assert 0.85 < float(chi2(problem, last.image)) < 1.15
