@@ -72,7 +72,7 @@ def test_a_run_that_cannot_be_saved_says_so(fault, cell, bench):
     cell(fault, "autosave of a run in the window")
     number, kind = DISKS[fault]
     opened(bench)
-    with failing(bench.window.context.library.root, number, kind, after=4):
+    with failing(bench.window.context.run_library.root, number, kind, after=4):
         entry = bench.run(prior="gaussian", nfe=400)
     until(lambda: sentences(bench.window), what="the message")
     cell.said(sentences(bench.window)[-1], os.strerror(number))
