@@ -32,7 +32,7 @@ from app.shell.messages import Messages
 from app.shell.settings import AppSettings
 from app.tasks import Tasks
 from app.widgets import ask_path
-from engine.files.library import RunLibrary
+from engine.files.run_library import RunLibrary
 from engine.spec.errors import DualscopeError
 
 log = logging.getLogger("app")
@@ -60,8 +60,8 @@ class AppContext(QObject):
         self.undo = Undo(self.history, self)
         self._not_opened = ""  # why the last data were not
         self.store = RunStore(self)
-        self.library = self._open_library(autosave)
-        self.runs = RunPresenter(self.store, self.library, self)
+        self.run_library = self._open_library(autosave)
+        self.runs = RunPresenter(self.store, self.run_library, self)
         self.recent = RecentFiles(tasks, parent=self)
         self.data = DataPresenter(tasks, self.recent, self)
         self.browser = DataBrowser(self.data)

@@ -88,7 +88,7 @@ def run(text: str | None) -> int:
     window.load_engine()
     if text is not None:
         open_named(window, text)
-    window.library.tidy()
+    window.run_library.tidy()
     window.first_tour()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: window.close())
@@ -102,8 +102,8 @@ def run(text: str | None) -> int:
             page.presenter.worker.close()
         window.runs.worker.close()
     tasks.close()
-    if window.context.library is not None:
-        window.context.library.close()
+    if window.context.run_library is not None:
+        window.context.run_library.close()
     guard.close()
     book.close()
     if not closed:

@@ -34,7 +34,7 @@ from app.theme import Theme
 from app.tools.dose.controller import Doses
 from app.tools.experiments.controller import Experiments
 from app.tools.folder.controller import Folders
-from app.tools.library.controller import Library
+from app.tools.run_library.controller import Library
 from app.tools.trust.controller import Trust
 from app.tools.volume.controller import Volumes
 from app.tools.volume.stacks import Stacks
@@ -102,7 +102,7 @@ class MainWindow(QMainWindow):
         self.geometry_asker = GeometryController(context.data, self.tasks, self)
         self.files = ExportController(context)
         self.workspaces = Workspaces(context)
-        self.library = Library(context)
+        self.run_library = Library(context)
         self.help_window = HelpWindow(self)
         self.log_window = LogWindow(self.book, self)
         self.tag_window: TagWindow | None = None
@@ -155,7 +155,7 @@ class MainWindow(QMainWindow):
             "open volume": self.volumes.browser.ask,
             "open workspace": self.workspaces.ask_open,
             "save workspace": self.workspaces.ask_save,
-            "library": self.library.show,
+            "library": self.run_library.show,
             "export": self.files.export,
             "save picture": self.files.save_picture,
             "copy image": self.files.copy_image,
@@ -241,7 +241,7 @@ class MainWindow(QMainWindow):
         self.setup.stop()
         self.grid.inspector.stop()
         self.setEnabled(False)
-        self.library.close()
+        self.run_library.close()
         for page in self.pages:
             page.close()
         if any(page.busy for page in self.pages):

@@ -13,7 +13,7 @@ from PySide6.QtGui import QImage
 from app.runs.snapshots import Snapshots
 from engine.files.atomic import write_bytes_atomic
 from engine.files.kept_result import KeptResult, finite
-from engine.files.library_entry import THUMBNAIL
+from engine.files.run_library_entry import THUMBNAIL
 from engine.spec.numbers import numbers_in
 
 THUMBNAIL_PX: Final = 96

@@ -16,7 +16,7 @@ from app.runs.progress import Pace, Progress
 from app.runs.snapshots import DEFAULT_BYTES
 from app.runs.store import RunStore
 from app.runs.worker import RunWorker
-from engine.files.library import RunLibrary
+from engine.files.run_library import RunLibrary
 
 DRAIN_MS = 33
 
@@ -48,7 +48,7 @@ class RunPresenter(Presenter):
     ) -> None:
         worker = RunWorker(Mailbox(), snapshot_bytes, library)
         super().__init__(worker, DRAIN_MS, parent)
-        self.store, self.library = store, library
+        self.store, self.run_library = store, library
         self.labels: dict[str, str] = {}
         self._paces: dict[str, Pace] = {}
         self._made = 0
@@ -60,7 +60,7 @@ class RunPresenter(Presenter):
             self._made += 1  # of one second they stay in their order
             stamp, own = time.strftime("%Y%m%d-%H%M%S"), uuid.uuid4().hex[:4]
             run_id = f"{stamp}-{self._made % 256:02x}{own}"
-            path = None if self.library is None else self.library.record(run_id)
+            path = None if self.run_library is None else self.run_library.record(run_id)
             requests.append(RunRequest(run_id, dict(job), path))
         return self._submit(requests)
 

@@ -19,8 +19,8 @@ from app.runs.kept import keep_pictures, snapshots_of
 from app.runs.snapshots import Snapshots
 from app.tasks import details_of, sentence_of
 from engine.files.kept_result import KeptResult
-from engine.files.library import RunLibrary
 from engine.files.record_words import prior_words, scan_words
+from engine.files.run_library import RunLibrary
 from engine.runs.frames import PLANES, SPECTRA, frame_of, pictures_of, plane_unit, scalars_of
 from engine.runs.prepare import Prepared, make_run, prepare, resume_run
 from engine.runs.preview import previews
@@ -48,7 +48,7 @@ class Screen:
     mailbox: Mailbox
     shown: Callable[[], DisplayRequest]
     snapshot_bytes: int
-    library: RunLibrary | None = None
+    run_library: RunLibrary | None = None
 
 
 class LiveRun:
@@ -152,14 +152,14 @@ class LiveRun:
 
     def _list(self) -> None:
         """In the library's index; what goes wrong there costs no run."""
-        if self.screen.library is not None:
+        if self.screen.run_library is not None:
             with contextlib.suppress(sqlite3.Error):
-                self.screen.library.refresh(self.request.run_id)
+                self.screen.run_library.refresh(self.request.run_id)
 
     def _keep(self, images: np.ndarray | None) -> None:
         """In the library; a full disk costs what can be seen again, never the result itself."""
         path, problem = self.request.record_path, self.prepared.problem
-        if self.screen.library is None or path is None:
+        if self.screen.run_library is None or path is None:
             return
         try:
             if images is not None:
@@ -236,8 +236,8 @@ def _prepared_runs(
             screen.mailbox.post(RunFinished(request.run_id, "cancelled", None))
             continue
         try:
-            if screen.library is not None:
-                screen.library.begin(request.run_id)
+            if screen.run_library is not None:
+                screen.run_library.begin(request.run_id)
             if request.resume and request.record_path is not None:
                 live.append(_resumed(request, request.record_path, screen))
                 continue
@@ -252,8 +252,8 @@ def _prepared_runs(
             run = make_run(prepared, request.record_path)
             live.append(LiveRun(request, prepared, run, screen))
         except Exception as error:
-            if screen.library is not None:
-                screen.library.clear(request.run_id)
+            if screen.run_library is not None:
+                screen.run_library.clear(request.run_id)
             screen.mailbox.post(failure(request.run_id, error))
     return live
 

@@ -40,7 +40,7 @@ class RunsTable(QWidget):
 
     shown = Signal(str)  # the run whose row was chosen
     selection_changed = Signal(list)  # ids of the selected runs
-    library_wanted = Signal()
+    run_library_wanted = Signal()
 
     def __init__(
         self, store: RunStore, undo: QUndoStack | None = None, parent: QWidget | None = None
@@ -71,11 +71,13 @@ class RunsTable(QWidget):
         buttons = QGridLayout()  # three in a line would be too wide in large letters
         buttons.addWidget(self.compareButton, 0, 0)
         buttons.addWidget(self.deleteButton, 0, 1)
-        self.libraryButton = QPushButton("Library", self)
-        self.libraryButton.setAccessibleName("Library of all runs")
-        self.libraryButton.setToolTip("Every run that was made: open it again, or go on with it.")
-        self.libraryButton.clicked.connect(self.library_wanted)
-        buttons.addWidget(self.libraryButton, 1, 0)
+        self.runLibraryButton = QPushButton("Library", self)
+        self.runLibraryButton.setAccessibleName("Library of all runs")
+        self.runLibraryButton.setToolTip(
+            "Every run that was made: open it again, or go on with it."
+        )
+        self.runLibraryButton.clicked.connect(self.run_library_wanted)
+        buttons.addWidget(self.runLibraryButton, 1, 0)
         buttons.setColumnStretch(2, 1)
         body = QWidget(self)
         self.pages = QStackedLayout(body)

@@ -19,8 +19,8 @@ from app.runs.colours import Dash, swatch
 from app.runs.store import RunEntry, RunStore
 from app.theme import tabular
 from app.widgets import plain_tip
-from engine.files.library_entry import short_name
 from engine.files.record_words import slice_words
+from engine.files.run_library_entry import short_name
 from engine.spec.numbers import regions_in_words
 
 Index = QModelIndex | QPersistentModelIndex

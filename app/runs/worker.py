@@ -18,7 +18,7 @@ from app.background import Mailbox, Worker
 from app.runs.events import DisplayRequest, QueueEmpty, RunFailed, RunRequest
 from app.runs.snapshots import DEFAULT_BYTES
 from app.tasks import details_of, sentence_of
-from engine.files.library import RunLibrary
+from engine.files.run_library import RunLibrary
 from engine.spec.control import RunControl
 
 SWITCH_SECONDS = 0.0005
@@ -48,7 +48,7 @@ class RunWorker(Worker):
         library: RunLibrary | None = None,
     ) -> None:
         super().__init__(mailbox)
-        self.library = library
+        self.run_library = library
         self.snapshot_bytes = snapshot_bytes
         self.shown = DisplayRequest()
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ class RunWorker(Worker):
                     # it now and then, for over 100 ms, in whichever thread it happens.
                     gc.freeze()
                 shown = lambda: self.shown  # noqa: E731
-                screen = Screen(self.mailbox, shown, self.snapshot_bytes, self.library)
+                screen = Screen(self.mailbox, shown, self.snapshot_bytes, self.run_library)
                 run_group(group.requests, group.control, screen)
             except Exception as error:  # a bug must reach the person, not end the thread
                 self._fail(group, error)

@@ -69,8 +69,8 @@ class Stage:
         wait(lambda: gone, "the window closes")
         self._tasks.close()
         self._loop.close()
-        if self.window.context.library is not None:
-            self.window.context.library.close()
+        if self.window.context.run_library is not None:
+            self.window.context.run_library.close()
         self._book.close()
         self.window.deleteLater()
         self._theme.deleteLater()

@@ -16,8 +16,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from engine.files.atomic import write_atomic, write_bytes_atomic
-from engine.files.library_entry import CHECKPOINT, RESULT
 from engine.files.path_safety import is_network
+from engine.files.run_library_entry import CHECKPOINT, RESULT
 from engine.spec.errors import DualscopeError, RequestError
 from engine.spec.input_options import PATH_OPTIONS
 

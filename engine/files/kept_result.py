@@ -20,7 +20,7 @@ from safetensors.numpy import save as save_arrays
 
 from engine.files.atomic import write_bytes_atomic
 from engine.files.budget import check_whole
-from engine.files.library_entry import RESULT
+from engine.files.run_library_entry import RESULT
 from engine.spec.errors import RequestError
 
 STEPS_BYTES: Final = 8 << 20

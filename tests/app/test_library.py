@@ -11,11 +11,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from window_driver import HU, LONG, activate, click, press, save_phantom, until
 
-from app.tools.library.model import DATA, HEADINGS, METHOD, NFE, NOTE, SCAN, STATUS
-from app.tools.library.view import ALL, EMPTY, NONE_FOUND
+from app.tools.run_library.model import DATA, HEADINGS, METHOD, NFE, NOTE, SCAN, STATUS
+from app.tools.run_library.view import ALL, EMPTY, NONE_FOUND
 from engine.files.kept_result import KeptResult, spread
-from engine.files.library import RunLibrary
 from engine.files.record import RunRecord
+from engine.files.run_library import RunLibrary
 
 
 def opened(bench):
@@ -26,11 +26,11 @@ def opened(bench):
 
 
 def listed(bench):
-    view = bench.window.library.view
+    view = bench.window.run_library.view
     activate(view)
-    bench.window.library.ask()
+    bench.window.run_library.ask()
     bench.wait_quiet()
-    until(lambda: not bench.window.library._soon.isActive(), what="the list")
+    until(lambda: not bench.window.run_library._soon.isActive(), what="the list")
     bench.wait_quiet()
     return view
 
@@ -128,7 +128,7 @@ def test_closing_asks_nothing_and_the_run_goes_on_to_the_same_image(benches, fol
     assert not [box for box in boxes if isinstance(box, QMessageBox)]
 
     bench = benches()
-    bench.window.library.tidy()
+    bench.window.run_library.tidy()
     bench.wait_quiet()
     assert "1 run was interrupted" in bench.window.messages.queue.current.sentence
     view = opened(bench)
@@ -175,7 +175,7 @@ def test_delete_asks_frees_the_space_and_takes_the_run_off_the_list(benches, fol
     bench.open(save_phantom(folders), HU)
     run = bench.run(nfe=2)
     view = opened(bench)
-    folder = bench.window.context.library.folder(run.run_id)
+    folder = bench.window.context.run_library.folder(run.run_id)
     assert folder.is_dir()
     view.table.selectRow(shown(view, METHOD).index("DC-PnPDP"))
     before = view.space.text()
@@ -199,7 +199,7 @@ def test_removing_from_the_list_keeps_the_run_in_the_library(benches, folders):
     table.select(run.run_id)
     click(table.deleteButton)
     assert run.run_id not in bench.window.store
-    click(table.libraryButton)
+    click(table.runLibraryButton)
     view = listed(bench)
     assert "DC-PnPDP" in shown(view, METHOD)
     view.table.selectRow(shown(view, METHOD).index("DC-PnPDP"))
@@ -268,7 +268,7 @@ def test_two_windows_share_the_library(benches, folders):
     bench = benches()
     bench.open(save_phantom(folders), HU)
     run = bench.run(nfe=2)
-    other = RunLibrary(bench.window.context.library.root)  # another window
+    other = RunLibrary(bench.window.context.run_library.root)  # another window
     other.agree()
     assert not other.delete(run.run_id)
     assert other.make_room(0) == []
@@ -288,7 +288,7 @@ def test_old_runs_make_room_when_a_run_has_ended(benches, folders):
     bench.wait_quiet()
     second = bench.run(nfe=2)
     bench.wait_quiet()
-    library = bench.window.context.library
+    library = bench.window.context.run_library
     assert library.get(first.run_id) is None
     assert not library.folder(first.run_id).exists()
     assert library.get(second.run_id).status == "finished", "what is open stays"
@@ -337,7 +337,7 @@ def test_a_full_disk_costs_the_pictures_not_the_run(benches, folders, monkeypatc
     run = bench.run(nfe=2)
     assert run.status == "done"
     assert RunRecord.read(run.record_path).status == "done"
-    assert bench.window.context.library.get(run.run_id).status == "finished"
+    assert bench.window.context.run_library.get(run.run_id).status == "finished"
 
 
 @pytest.mark.parametrize("count", [1, 2, 40, 1000])
@@ -357,5 +357,5 @@ def test_the_record_of_a_library_run_names_what_it_was(benches, folders):
     body = json.loads(run.record_path.read_text())
     assert run.record_path.parent.name == run.run_id
     assert body["status"] == "done"
-    entry = bench.window.context.library.get(run.run_id)
+    entry = bench.window.context.run_library.get(run.run_id)
     assert time.mktime(entry.started) <= time.time()

@@ -15,7 +15,7 @@ from app.plots.panel import PlotPanel
 from app.plots.psd_image import PsdImages
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
-from engine.files.library import RunLibrary
+from engine.files.run_library import RunLibrary
 from engine.runs.frames import Frame
 
 

@@ -15,8 +15,8 @@ from app.forms.choices import load_choices
 from app.runs.presenter import RunPresenter
 from app.runs.store import RunStore
 from engine.files.checkpoint import Checkpoint
-from engine.files.library import RunLibrary
 from engine.files.record import RunRecord
+from engine.files.run_library import RunLibrary
 
 
 @pytest.fixture(scope="session")
@@ -220,7 +220,7 @@ def test_closing_in_the_middle_ends_at_once_saves_and_can_be_continued(
     assert entry.status == "interrupted"
     done = len(entry.history)
 
-    again = RunPresenter(RunStore(), presenter.library)
+    again = RunPresenter(RunStore(), presenter.run_library)
     resumed = again.resume_record(entry.record_path, entry.job)
     wait_until_idle(qtbot, again)
     assert again.close()

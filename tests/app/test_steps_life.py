@@ -179,7 +179,7 @@ def test_the_log_and_about_open(benches):
 def test_closing_during_a_run_does_not_wait_for_its_end_and_saves_it(benches, folders):
     bench = benches()
     entry = start_long_run(bench, folders)
-    path = bench.window.context.library.record(entry.run_id)
+    path = bench.window.context.run_library.record(entry.run_id)
     bench.close()
     record = RunRecord.read(path)
     assert record.status == "interrupted"

@@ -106,7 +106,7 @@ def test_one_time_everywhere(benches, folders):
     told = RunRecord.read(entry.record_path).timings["total"]
     assert entry.seconds == told
     assert cell(bench, entry, TIME) == f"{told:.1f}"
-    assert bench.window.context.library.get(entry.run_id).seconds == told
+    assert bench.window.context.run_library.get(entry.run_id).seconds == told
 
 
 def test_paused_says_so_and_nothing_counts_down_after_finish(benches, folders):

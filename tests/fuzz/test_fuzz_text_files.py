@@ -10,9 +10,9 @@ from mutations import damaged_json
 from app.workspace.file import SUFFIX, runs_folder, write_workspace
 from app.workspace.reading import read_workspace
 from app.workspace.restore import restore_runs
-from engine.files.library_entry import read_entry
 from engine.files.presets import PresetStore
 from engine.files.record import RunRecord, shared_record
+from engine.files.run_library_entry import read_entry
 from engine.runs.prepare import resume_run
 from engine.solvers.catalogue import find_solver
 from engine.spec.acquisition import CTAcquisition

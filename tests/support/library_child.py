@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.library import RunLibrary
-from engine.files.library_entry import CHECKPOINT, RESULT, THUMBNAIL
+from engine.files.run_library import RunLibrary
+from engine.files.run_library_entry import CHECKPOINT, RESULT, THUMBNAIL
 
 
 def record_of(status: str, k: int = 3) -> bytes:

@@ -236,8 +236,8 @@ class Bench:
         self.ended = True
         QCursor.setPos(self.window.screen().geometry().bottomRight())  # out of others' way
         self.tasks.close()
-        if self.window.context.library is not None:
-            self.window.context.library.close()
+        if self.window.context.run_library is not None:
+            self.window.context.run_library.close()
         self.window.deleteLater()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         QCoreApplication.processEvents()

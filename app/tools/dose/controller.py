@@ -158,7 +158,7 @@ class Doses(Page):
                 run_id, "done", tile.images, tile.metrics, tile.seconds, None, tile.verdicts
             )
         )
-        if (library := context.library) is not None:
+        if (library := context.run_library) is not None:
 
             def keep() -> Path:
                 path = library.begin(run_id)

@@ -13,8 +13,8 @@ import pytest
 from library_child import make, name_of, record_of
 
 from engine.files.atomic import write_bytes_atomic
-from engine.files.library import INDEX, RunLibrary
-from engine.files.library_entry import RESULT
+from engine.files.run_library import INDEX, RunLibrary
+from engine.files.run_library_entry import RESULT
 from engine.spec.errors import RequestError
 
 
@@ -205,7 +205,7 @@ def test_threads_and_windows_at_once_do_not_hurt_each_other(tmp_path: Path) -> N
     assert windows[0].find() == windows[1].find()
 
 
-NEEDED = "import sys, engine.files.library; print({'torch', 'PySide6'} & set(sys.modules))"
+NEEDED = "import sys, engine.files.run_library; print({'torch', 'PySide6'} & set(sys.modules))"
 
 
 def test_the_library_needs_neither_torch_nor_qt() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import library_child
 import pytest
 
-from engine.files.library import GONE, RunLibrary
-from engine.files.library_entry import read_entry
+from engine.files.run_library import GONE, RunLibrary
+from engine.files.run_library_entry import read_entry
 
 ROUNDS = int(os.environ.get("DUALSCOPE_ROUNDS", "6"))
 CHILD = Path(library_child.__file__)

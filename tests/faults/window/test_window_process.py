@@ -14,8 +14,8 @@ from fault_stages import command, complaints
 from window_driver import save_phantom
 
 from engine.files.folders import state_folder
-from engine.files.library import RunLibrary
 from engine.files.record import RunRecord
+from engine.files.run_library import RunLibrary
 
 ROOT = Path(__file__).resolve().parents[3]
 SUPPORT = ROOT / "tests" / "support"

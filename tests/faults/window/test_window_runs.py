@@ -72,8 +72,8 @@ def test_a_run_that_cannot_be_saved_says_so(fault, cell, bench):
     cell(fault, "autosave of a run in the window")
     number, kind = DISKS[fault]
     opened(bench)
-    with failing(bench.window.context.library.root, number, kind, after=4):
-        entry = bench.run(prior="gaussian", nfe=400)
+    with failing(bench.window.context.run_library.root, number, kind, after=4):
+        entry = bench.run(prior="gaussian", nfe=4000)  # longer than any of them takes to be saved
     until(lambda: sentences(bench.window), what="the message")
     cell.said(sentences(bench.window)[-1], os.strerror(number))
     assert entry.status == "failed"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from engine.files.atomic import ROOM_LOCK, abandoned, lock_file, write_bytes_atomic
-from engine.files.library_entry import (
+from engine.files.run_library_entry import (
     COLUMNS,
     REMARKS,
     RUN_ID,

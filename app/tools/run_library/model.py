@@ -22,8 +22,8 @@ from app.runs.store import RunStore
 from app.runs.table_model import calls_text, number_text
 from app.widgets import plain_tip
 from engine.files.budget import size_in_words
-from engine.files.library import RunLibrary
-from engine.files.library_entry import RUNNING, THUMBNAIL, LibraryEntry
+from engine.files.run_library import RunLibrary
+from engine.files.run_library_entry import RUNNING, THUMBNAIL, LibraryEntry
 
 Index = QModelIndex | QPersistentModelIndex
 HEADINGS: Final = (
@@ -65,7 +65,7 @@ class LibraryModel(QAbstractTableModel):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self.library, self.store, self.names = library, store, names
+        self.run_library, self.store, self.names = library, store, names
         self.entries: list[LibraryEntry] = []
         self._pictures: dict[str, QPixmap] = {}
         store.grown.connect(self._on_grown)
@@ -164,7 +164,7 @@ class LibraryModel(QAbstractTableModel):
         if key not in self._pictures:
             if len(self._pictures) > MOST_PICTURES:
                 self._pictures.clear()
-            place = self.library.folder(entry.id) / f"{entry.id}{THUMBNAIL}"
+            place = self.run_library.folder(entry.id) / f"{entry.id}{THUMBNAIL}"
             picture = QPixmap.fromImage(QImage(str(place)))
             picture.setDevicePixelRatio(THUMBNAIL_PX / PICTURE_PX)
             self._pictures[key] = picture

@@ -12,13 +12,13 @@ from PySide6.QtCore import QObject, QTimer, Signal, Slot
 from app.context import RUNNING, AppContext
 from app.forms.labels import on_screen
 from app.runs.store import RunEntry
-from app.tools.library.model import LibraryModel
-from app.tools.library.view import LibraryWindow
+from app.tools.run_library.model import LibraryModel
+from app.tools.run_library.view import LibraryWindow
 from app.widgets import ask_first
 from app.workspace.restore import kept_run
 from engine.files.budget import size_in_words
-from engine.files.library import RunLibrary
-from engine.files.library_entry import INTERRUPTED, LibraryEntry
+from engine.files.run_library import RunLibrary
+from engine.files.run_library_entry import INTERRUPTED, LibraryEntry
 from engine.spec.errors import DualscopeError, RequestError
 
 log = logging.getLogger("app")
@@ -40,7 +40,7 @@ class Library(QObject):
 
     def __init__(self, context: AppContext) -> None:
         super().__init__(context.window)
-        self.context, self.library = context, context.library
+        self.context, self.run_library = context, context.run_library
         self.view: LibraryWindow | None = None
         self._notes: dict[str, str] = {}
         self._opening: list[RunEntry] = []  # waiting for their data
@@ -60,7 +60,7 @@ class Library(QObject):
         context.changed.connect(self._show_busy)
         context.opened.connect(self._on_opened)
         context.data.failed.connect(self._on_data_failed)
-        context.right.table.library_wanted.connect(self.show)
+        context.right.table.run_library_wanted.connect(self.show)
 
     @property
     def most_bytes(self) -> int:
@@ -68,7 +68,7 @@ class Library(QObject):
 
     def tidy(self) -> None:
         """At the start: files and index into step, room within the limit, what was interrupted."""
-        if (library := self.library) is None:
+        if (library := self.run_library) is None:
             return
 
         def work() -> int:
@@ -79,7 +79,7 @@ class Library(QObject):
         self.context.tasks.start("Looking through the library", work, self._on_tidy)
 
     def _on_tidy(self, interrupted: int) -> None:
-        if self.library is not None and self.library.problem:
+        if self.run_library is not None and self.run_library.problem:
             log.warning("The index of the library is in memory only.")
         if interrupted:
             runs = "1 run was" if interrupted == 1 else f"{interrupted} runs were"
@@ -91,11 +91,11 @@ class Library(QObject):
 
     @Slot()
     def show(self) -> None:
-        if self.library is None:
+        if self.run_library is None:
             self.context.messages.notice(NOT_KEPT)
             return
         if self.view is None:
-            self.view = self._make_view(self.library)
+            self.view = self._make_view(self.run_library)
         self.view.show()
         self.view.raise_()
         self.view.activateWindow()
@@ -127,7 +127,7 @@ class Library(QObject):
     @Slot()
     def ask(self) -> None:
         """List what the search asks for; an answer that is overtaken is not shown."""
-        view, library, data = self.view, self.library, self.context.setup.data
+        view, library, data = self.view, self.run_library, self.context.setup.data
         if view is None or library is None or not view.isVisible():
             return
         words, status, only_open = view.filters()
@@ -165,7 +165,7 @@ class Library(QObject):
     @Slot(list)
     def open(self, entries: list[LibraryEntry]) -> None:
         """Show runs again, with their data; those that are there already come to the front."""
-        context, library = self.context, self.library
+        context, library = self.context, self.run_library
         if library is None:
             return
         missing = [entry for entry in entries if entry.id not in context.store]
@@ -240,7 +240,7 @@ class Library(QObject):
     @Slot(object)
     def resume(self, entry: LibraryEntry) -> None:
         """Open the data of a run and compute the rest of it."""
-        context, library = self.context, self.library
+        context, library = self.context, self.run_library
         occupied = context.left.solver.occupied or (RUNNING if context.runs.busy else "")
         if library is None or occupied:
             context.messages.notice(occupied or NOT_KEPT)
@@ -273,7 +273,7 @@ class Library(QObject):
         self._remark([entry.id for entry in entries], pinned=pinned)
 
     def _remark(self, run_ids: list[str], **said: Any) -> None:
-        if (library := self.library) is None:
+        if (library := self.run_library) is None:
             return
 
         def work() -> None:
@@ -295,7 +295,7 @@ class Library(QObject):
         )
 
     def delete(self, entries: list[LibraryEntry]) -> None:
-        library, store = self.library, self.context.store
+        library, store = self.run_library, self.context.store
         if library is None:
             return
         for entry in entries:
@@ -319,15 +319,15 @@ class Library(QObject):
     def _on_added(self, run_id: str) -> None:
         """Also one that Undo brings back. A new run is held by the worker, before its folder."""
         entry = self.context.store.get(run_id)
-        if entry is None or self.library is None or entry.running:
+        if entry is None or self.run_library is None or entry.running:
             return
         self._notes.setdefault(run_id, entry.note)
-        self._quietly(partial(self.library.hold, run_id))
+        self._quietly(partial(self.run_library.hold, run_id))
 
     @Slot(str)
     def _on_removed(self, run_id: str) -> None:
-        if self.library is not None:
-            self._quietly(partial(self.library.let_go, run_id))
+        if self.run_library is not None:
+            self._quietly(partial(self.run_library.let_go, run_id))
 
     @Slot(str)
     def _on_updated(self, run_id: str) -> None:
@@ -338,7 +338,7 @@ class Library(QObject):
 
     @Slot(object)
     def _on_ended(self, event: Any) -> None:
-        if (library := self.library) is not None:
+        if (library := self.run_library) is not None:
             self._quietly(lambda: library.make_room(self.most_bytes))
             self._soon.start()
 

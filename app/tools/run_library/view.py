@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
 from app.forms.fields import CalmCombo
 from app.icons import icon
 from app.theme import tabular
-from app.tools.library.model import DATA, NOTE, PICTURE_PX, LibraryModel
+from app.tools.run_library.model import DATA, NOTE, PICTURE_PX, LibraryModel
 from app.widgets import in_column, in_row, plain_look
 from engine.files.budget import size_in_words
-from engine.files.library_entry import RUNNING, STATUSES, LibraryEntry
+from engine.files.run_library_entry import RUNNING, STATUSES, LibraryEntry
 
 ROW_PX: Final = 56
 ALL: Final = "Any status"
