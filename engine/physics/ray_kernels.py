@@ -47,7 +47,10 @@ def available() -> bool:
 
 @functools.cache
 def product(name: str, lanes: int) -> Callable[..., None]:
-    """'forward' or 'adjoint' for so many slices; compiled in half a second, once per process."""
+    """'forward' or 'adjoint' for so many slices; compiled in half a second, once per process.
+
+    What is run is the text below and a number of ours: nothing of it comes from a file.
+    """
     names: dict[str, Any] = {"np": np, "U": U, "LINES_AT_ONCE": LINES_AT_ONCE}
     exec(unrolled({"forward": FORWARD, "adjoint": ADJOINT}[name], lanes), names)
     return _compiled(names[name], PRODUCT)

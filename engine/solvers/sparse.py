@@ -35,7 +35,6 @@ from engine.solvers.iteration import Iteration
 from engine.solvers.preconditioner import circulant_eigenvalues
 from engine.solvers.solver import Resume
 from engine.solvers.tv_fista import fista
-from engine.solvers.wavelets import Wavelets
 from engine.spec.errors import RequestError
 from engine.spec.settings import never_with, only_with, setting
 
@@ -371,33 +370,3 @@ class TV(Classical[TVSettings]):
             return fista(problem, strength, settings.tv_inner, settings.iterations, resume)
         like = problem.measurement.new_zeros(problem.operator.image_shape)
         return sparsest(problem, Gradient(like), settings, strength, resume)
-
-
-@dataclass(frozen=True)
-class WaveletSettings(SparseSettings):
-    wavelet_strength: float | None = setting(
-        None,
-        "Penalty on wavelet coefficients relative to ||A||^2: larger is smoother. By default it "
-        "follows the noise of the measurement; 1e-4 where that is not known.",
-        low=0,
-        label="Wavelet penalty",
-    )
-    wavelet_levels: int = setting(
-        4, "Wavelet levels: more also smooth coarser detail.", low=1, high=10
-    )
-
-
-class Wavelet(Classical[WaveletSettings]):
-    """The image of least l1 norm of its wavelet coefficients that fits the data."""
-
-    name, label = "wavelet", "l1-wavelet"
-    help = "Few wavelet coefficients, fitting as well as the noise allows."
-    place, colour, dash = 85, "#CC79A7", (10, 4)
-    settings_class = WaveletSettings
-
-    def fit(
-        self, problem: Problem, settings: WaveletSettings, resume: Resume | None
-    ) -> Iterator[Iteration]:
-        like = problem.measurement.new_zeros(problem.operator.image_shape)
-        wavelets = Wavelets(settings.wavelet_levels, like)
-        return sparsest(problem, wavelets, settings, settings.wavelet_strength, resume)

@@ -1,4 +1,4 @@
-"""Daubechies' wavelets with four coefficients, at all shifts at once.
+"""The image of few wavelet coefficients; Daubechies' with four taps, at all shifts at once.
 
 An orthogonal wavelet transform halves its grid at every level and leaves blocks in an image, which
 move with the grid. Here the grid is at every place ("cycle spinning"): the coefficients are those
@@ -10,9 +10,18 @@ have any size. The coarsest averages are left out, as constants are for total va
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from engine.physics.problem import Problem
+from engine.solvers.classical import Classical
+from engine.solvers.iteration import Iteration
+from engine.solvers.solver import Resume
+from engine.solvers.sparse import SparseSettings, sparsest
+from engine.spec.settings import setting
 
 ROOT = math.sqrt(3)
 # Orthonormal: their squares add up to 1, and shifts by two are orthogonal to each other.
@@ -59,3 +68,33 @@ class Wavelets:
     def normal(self, x: Tensor) -> Tensor:
         """K^T K x."""
         return torch.fft.irfft2(self.spectrum * torch.fft.rfft2(x), s=x.shape[-2:])
+
+
+@dataclass(frozen=True)
+class WaveletSettings(SparseSettings):
+    wavelet_strength: float | None = setting(
+        None,
+        "Penalty on wavelet coefficients relative to ||A||^2: larger is smoother. By default it "
+        "follows the noise of the measurement; 1e-4 where that is not known.",
+        low=0,
+        label="Wavelet penalty",
+    )
+    wavelet_levels: int = setting(
+        4, "Wavelet levels: more also smooth coarser detail.", low=1, high=10
+    )
+
+
+class Wavelet(Classical[WaveletSettings]):
+    """The image of least l1 norm of its wavelet coefficients that fits the data."""
+
+    name, label = "wavelet", "l1-wavelet"
+    help = "Few wavelet coefficients, fitting as well as the noise allows."
+    place, colour, dash = 85, "#CC79A7", (10, 4)
+    settings_class = WaveletSettings
+
+    def fit(
+        self, problem: Problem, settings: WaveletSettings, resume: Resume | None
+    ) -> Iterator[Iteration]:
+        like = problem.measurement.new_zeros(problem.operator.image_shape)
+        wavelets = Wavelets(settings.wavelet_levels, like)
+        return sparsest(problem, wavelets, settings, settings.wavelet_strength, resume)

@@ -6,7 +6,8 @@ from engine.solvers.dc_pnpdp import DcPnpdp
 from engine.solvers.ddnm import Ddnm
 from engine.solvers.dds import Dds
 from engine.solvers.diffpir import Diffpir
-from engine.solvers.sparse import TV, Wavelet
+from engine.solvers.sparse import TV
+from engine.solvers.wavelets import Wavelet
 
 SOLVERS = [
     (DcPnpdp(), {"nfe": 8}),

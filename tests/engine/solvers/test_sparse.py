@@ -23,12 +23,10 @@ from engine.solvers.sparse import (
     TV,
     Gradient,
     TVSettings,
-    Wavelet,
-    WaveletSettings,
     shrink,
     sizes,
 )
-from engine.solvers.wavelets import HIGH_PASS, LOW_PASS, Wavelets
+from engine.solvers.wavelets import HIGH_PASS, LOW_PASS, Wavelet, Wavelets, WaveletSettings
 
 
 def identity_problem(image, noise=0.0):
